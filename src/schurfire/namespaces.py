@@ -1,0 +1,136 @@
+"""One source for every kernel: NumPy arrays run on NumPy, tensors run on ``keras.ops``.
+
+A kernel asks ``namespace(A)`` for its functions and writes ``xp.matmul(A, A)``. A NumPy array is therefore
+computed by NumPy in its own precision, at once and without a compiler, and Keras is not even imported; a tensor
+(traced or not) of the active Keras backend is computed by that backend, inside ``jit`` as well.
+"""
+
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schurfire.errors import InvalidInputError
+
+Array = Any  # a NumPy array or a tensor of the active Keras backend
+
+
+class _NumpyNamespace:
+    """NumPy under the names that ``keras.ops`` uses."""
+
+    svd = staticmethod(np.linalg.svd)
+    eigh = staticmethod(np.linalg.eigh)
+    solve = staticmethod(np.linalg.solve)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def cast(x: Array, dtype: str) -> Array:
+        return np.asarray(x).astype(dtype)
+
+    @staticmethod
+    def while_loop(cond: Callable, body: Callable, loop_vars: tuple) -> tuple:
+        while cond(*loop_vars):
+            loop_vars = body(*loop_vars)
+        return loop_vars
+
+    @staticmethod
+    def fori_loop(lower: int, upper: int, body_fun: Callable, init_val: Any) -> Any:
+        for i in range(lower, upper):
+            init_val = body_fun(i, init_val)
+        return init_val
+
+
+class _KerasNamespace:
+    """``keras.ops``, with matrix products in the full precision of their operands.
+
+    On GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, which is too coarse for orthogonality
+    and for rounding-error bounds.
+    """
+
+    def __init__(self) -> None:
+        _choose_keras_backend()
+        import keras
+
+        self._ops = keras.ops
+        if keras.backend.backend() == "jax":
+            import jax.numpy as jnp
+
+            self.matmul = functools.partial(jnp.matmul, precision="highest")
+            self.einsum = functools.partial(jnp.einsum, precision="highest")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ops, name)
+
+
+NUMPY = _NumpyNamespace()
+
+
+@functools.cache
+def keras_namespace() -> _KerasNamespace:
+    """The namespace of the active Keras backend; imports Keras on first use."""
+    return _KerasNamespace()
+
+
+def namespace(*arrays: Array) -> Any:
+    """The functions to compute with: NumPy's for NumPy arrays, those of ``keras.ops`` for tensors."""
+    if all(isinstance(x, (np.ndarray, np.generic, float, int)) for x in arrays):
+        return NUMPY
+    return keras_namespace()
+
+
+def kernel(function: Callable) -> Callable:
+    """Marks a branch-free kernel: NumPy's floating-point warnings are silent inside it.
+
+    Both sides of every ``where`` are computed, so a division by zero on the side that is not taken is no event.
+    """
+
+    @functools.wraps(function)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return quiet
+
+
+def dtype_name(x: Array) -> str:
+    """``"float32"`` or ``"float64"``, whichever library made the array."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.dtype.name
+    import keras
+
+    return keras.backend.standardize_dtype(x.dtype)
+
+
+def finfo(x: Array) -> np.finfo:
+    """Machine constants of the array's precision."""
+    return np.finfo(dtype_name(x))
+
+
+def is_traced(x: Array) -> bool:
+    """Whether the array has no values yet, because a function is being compiled around it."""
+    if isinstance(x, np.ndarray):
+        return False
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(x, jax.core.Tracer):
+        return True
+    tensorflow = sys.modules.get("tensorflow")
+    return tensorflow is not None and tensorflow.is_tensor(x) and not hasattr(x, "numpy")
+
+
+def _choose_keras_backend() -> None:
+    """Before the first import of Keras: an installed backend, JAX first, unless the user has chosen one."""
+    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    if "keras" in sys.modules or "KERAS_BACKEND" in os.environ or (home / "keras.json").exists():
+        return
+    for backend, package in (("jax", "jax"), ("torch", "torch"), ("tensorflow", "tensorflow")):
+        if importlib.util.find_spec(package) is not None:
+            os.environ["KERAS_BACKEND"] = backend
+            return
+    raise InvalidInputError("Expected JAX, PyTorch or TensorFlow to be installed. Run: pip install jax")
