@@ -7,6 +7,7 @@ computed by NumPy in its own precision, at once and without a compiler, and Kera
 
 import functools
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -35,6 +36,14 @@ class _NumpyNamespace:
         return np.asarray(x).astype(dtype)
 
     @staticmethod
+    def view(x: Array, dtype: str) -> Array:
+        return np.asarray(x).view(dtype)
+
+    @staticmethod
+    def cond(pred: Array, true_fn: Callable, false_fn: Callable) -> Any:
+        return true_fn() if pred else false_fn()
+
+    @staticmethod
     def while_loop(cond: Callable, body: Callable, loop_vars: tuple) -> tuple:
         while cond(*loop_vars):
             loop_vars = body(*loop_vars)
@@ -59,6 +68,7 @@ class _KerasNamespace:
         import keras
 
         self._ops = keras.ops
+        self.standardize_dtype = keras.backend.standardize_dtype
         if keras.backend.backend() == "jax":
             import jax.numpy as jnp
 
@@ -103,9 +113,7 @@ def dtype_name(x: Array) -> str:
     """``"float32"`` or ``"float64"``, whichever library made the array."""
     if isinstance(x, (np.ndarray, np.generic)):
         return x.dtype.name
-    import keras
-
-    return keras.backend.standardize_dtype(x.dtype)
+    return keras_namespace().standardize_dtype(x.dtype)
 
 
 def finfo(x: Array) -> np.finfo:
@@ -125,12 +133,23 @@ def is_traced(x: Array) -> bool:
 
 
 def _choose_keras_backend() -> None:
-    """Before the first import of Keras: an installed backend, JAX first, unless the user has chosen one."""
-    home = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
-    if "keras" in sys.modules or "KERAS_BACKEND" in os.environ or (home / "keras.json").exists():
+    """Before the first import of Keras: an installed backend, JAX first, unless the user has chosen one.
+
+    Keras itself writes a ``keras.json`` that names TensorFlow at its first import, installed or not; so the file
+    counts as a choice only where its backend is installed.
+    """
+    if "keras" in sys.modules or "KERAS_BACKEND" in os.environ:
         return
-    for backend, package in (("jax", "jax"), ("torch", "torch"), ("tensorflow", "tensorflow")):
-        if importlib.util.find_spec(package) is not None:
-            os.environ["KERAS_BACKEND"] = backend
-            return
-    raise InvalidInputError("Expected JAX, PyTorch or TensorFlow to be installed. Run: pip install jax")
+    installed = [name for name in ("jax", "torch", "tensorflow") if importlib.util.find_spec(name) is not None]
+    if not installed:
+        raise InvalidInputError("Expected JAX, PyTorch or TensorFlow to be installed. Run: pip install jax")
+    if _backend_in_keras_json() not in installed:
+        os.environ["KERAS_BACKEND"] = installed[0]
+
+
+def _backend_in_keras_json() -> str | None:
+    folder = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras"))
+    try:
+        return json.loads((folder / "keras.json").read_text()).get("backend")
+    except (OSError, ValueError, AttributeError):
+        return None

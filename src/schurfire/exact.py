@@ -1,0 +1,108 @@
+"""Decisions in exact rational arithmetic about floating-point numbers.
+
+Every finite float is a rational number, and whether a block's eigenvalues lie in a region is two polynomial
+inequalities in its entries. Nothing here rounds.
+"""
+
+import functools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from schurfire.errors import invalid
+from schurfire.regions import Disc, HalfPlane, Region
+
+
+def slacks(block: Sequence[Sequence[float]], region: Region) -> tuple[Fraction, Fraction]:
+    """The two inequalities of a 1x1 or 2x2 block; it lies in the open region if and only if both are positive.
+
+    With X the block minus centre (or bound) times the identity:
+
+    | region | 1x1 | 2x2 |
+    |---|---|---|
+    | disc of radius r | r - x, r + x | r^2 - det X, r^2 + det X - r abs(tr X) |
+    | half-plane | -x, -x | -tr X, det X |
+
+    >>> slacks([[0.5, 9.0], [0.0, 0.5]], Disc())
+    (Fraction(3, 4), Fraction(1, 4))
+    """
+    origin = Fraction(region.centre if isinstance(region, Disc) else region.bound)
+    if len(block) == 1:
+        x = Fraction(float(block[0][0])) - origin
+        return (-x, -x) if isinstance(region, HalfPlane) else (region_radius(region) - x, region_radius(region) + x)
+    (a, b), (c, d) = [[Fraction(float(entry)) for entry in row] for row in block]
+    trace = (a - origin) + (d - origin)
+    determinant = (a - origin) * (d - origin) - b * c
+    if isinstance(region, HalfPlane):
+        return -trace, determinant
+    r = region_radius(region)
+    return r * r - determinant, r * r + determinant - r * abs(trace)
+
+
+def block_inside(block: Sequence[Sequence[float]], region: Region) -> bool:
+    """Whether all eigenvalues of a 1x1 or 2x2 block lie in the open region; exact."""
+    return all(slack > 0 for slack in slacks(block, region))
+
+
+def region_radius(region: Disc) -> Fraction:
+    """The radius as a rational number."""
+    return Fraction(region.radius)
+
+
+@functools.lru_cache(maxsize=256)
+def representable(region: Region, dtype: str) -> Region:
+    """The largest region inside ``region`` that has its centre (or bound) and radius among the numbers of ``dtype``.
+
+    In float64 it is the region itself.
+    """
+    if dtype == "float64":
+        return region
+    if isinstance(region, HalfPlane):
+        return HalfPlane(_at_most(Fraction(region.bound), dtype))
+    centre = float(np.dtype(dtype).type(region.centre))
+    radius = region_radius(region) - abs(Fraction(centre) - Fraction(region.centre))
+    if radius <= 0 or _at_most(radius, dtype) <= 0:
+        raise _no_room(region, dtype)
+    return Disc(_at_most(radius, dtype), centre)
+
+
+@functools.lru_cache(maxsize=256)
+def real_limits(region: Region, dtype: str, closed: bool) -> tuple[float, float]:
+    """The smallest and the largest number of ``dtype`` in the region (in its closure, if ``closed``)."""
+    if isinstance(region, HalfPlane):
+        lower, upper = None, Fraction(region.bound)
+    else:
+        centre = Fraction(region.centre)
+        lower, upper = centre - region_radius(region), centre + region_radius(region)
+    highest = _at_most(upper, dtype) if closed else _below(upper, dtype)
+    lowest = -float(np.finfo(dtype).max)
+    if lower is not None:
+        lowest = -(_at_most(-lower, dtype) if closed else _below(-lower, dtype))
+    if lowest > highest:
+        raise _no_room(region, dtype)
+    return lowest, highest
+
+
+def _at_most(x: Fraction, dtype: str) -> float:
+    """The largest number of ``dtype`` that does not exceed x."""
+    kind = np.dtype(dtype).type
+    y = kind(np.clip(float(x), np.finfo(dtype).min, np.finfo(dtype).max))
+    while Fraction(float(y)) > x:
+        y = np.nextafter(y, kind(-np.inf))
+    while Fraction(float(above := np.nextafter(y, kind(np.inf)))) <= x if y < np.finfo(dtype).max else False:
+        y = above
+    return float(y)
+
+
+def _below(x: Fraction, dtype: str) -> float:
+    """The largest number of ``dtype`` below x."""
+    y = _at_most(x, dtype)
+    if Fraction(y) < x:
+        return y
+    kind = np.dtype(dtype).type
+    return float(np.nextafter(kind(y), kind(-np.inf)))
+
+
+def _no_room(region: Region, dtype: str) -> Exception:
+    return invalid("region", f"wide enough to hold a {dtype} number", region, "Enlarge it or use float64.")

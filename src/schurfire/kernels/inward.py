@@ -1,0 +1,263 @@
+"""Which floating-point blocks certainly lie inside a region, and how to round a boundary point to one of them.
+
+A block on the boundary is, once rounded, as likely outside as inside, and for a block of norm N an error of one unit
+in the last place moves its determinant by N^2 u. So rounding has to be part of the projection. Three ways are tried,
+and every result has been checked by an inequality that holds in exact arithmetic:
+
+1. *pulled*: trace and determinant are moved inward by a bound of what rounding can do to them, O(u N^2), then
+   rounded. Nearly always the best.
+2. *lattice*: a block with a double eigenvalue t is ``t I`` plus a nilpotent ``[[PQ, -P^2], [Q^2, -PQ]]``; with P and Q
+   rounded to half of the mantissa, every entry is exact. Rounding P and Q moves the block along the surface of such
+   blocks, so the distance changes in second order only. Takes over where N^2 u is no longer small.
+3. *triangular*: the diagonal clipped, the smaller off-diagonal entry dropped. Always inside, whatever the numbers.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from schurfire.exact import real_limits, representable
+from schurfire.namespaces import Array, dtype_name, finfo, namespace
+from schurfire.regions import Disc, Region
+
+_FILTER = 8  # each term of the two inequalities goes through at most 8 roundings
+_SMALL = 3.0  # in radii: below, a pull moves the block by at most 400 u and the lattice is not tried
+_HORIZON = 2.0**40  # a block this many radii large cannot tell the region from its centre: 1e-12 of its distance
+_PULL = 12  # the filter's bound, and half as much again for the rounding of the four entries
+
+
+class Entries(NamedTuple):
+    """The entries of blocks [[a, b], [c, d]], each an array."""
+
+    a: Array
+    b: Array
+    c: Array
+    d: Array
+
+
+class Invariants(NamedTuple):
+    """What rotations leave alone: mean diagonal e, larger and smaller rotated off-diagonal s >= abs(t), p = s t."""
+
+    e: Array
+    s: Array
+    p: Array
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A region in the numbers of one precision.
+
+    ``origin`` is the centre or bound; ``radius`` is None for a half-plane. Both are numbers of the precision, rounded
+    so that this region lies inside the one that was asked for.
+    """
+
+    origin: float
+    radius: float | None
+    lowest: float
+    highest: float
+    unit: float
+    tiny: float
+    mantissa: int
+
+
+def frame_of(region: Region, like: Array) -> Frame:
+    """The region in the precision of the array ``like``."""
+    dtype, machine = dtype_name(like), finfo(like)
+    inner = representable(region, dtype)
+    lowest, highest = real_limits(region, dtype, closed=False)
+    return Frame(
+        origin=inner.centre if isinstance(inner, Disc) else inner.bound,
+        radius=inner.radius if isinstance(inner, Disc) else None,
+        lowest=lowest,
+        highest=highest,
+        unit=float(machine.eps) / 2,
+        tiny=float(machine.tiny),
+        mantissa=int(machine.nmant) + 1,
+    )
+
+
+def certainly_inside(block: Entries, frame: Frame) -> Array:
+    """Whether floating-point arithmetic can prove that the blocks lie strictly inside; False means undecided.
+
+    Each inequality of ``exact.slacks`` is evaluated after division by the radius (by the largest entry for a
+    half-plane), and has to exceed a bound of all rounding errors, results flushed to zero included.
+    """
+    xp = namespace(block.a)
+    x, y = block.a - frame.origin, block.d - frame.origin
+    scale = frame.radius
+    if scale is None:
+        scale = _largest(xp, x, block.b, block.c, y) + frame.tiny
+    x, y, b, c = x / scale, y / scale, block.b / scale, block.c / scale
+    lost = frame.tiny / scale  # of an entry that was flushed to zero
+    size = xp.abs(x * y) + xp.abs(b * c)
+    spread = xp.abs(x) + xp.abs(y)
+    size = size + lost * (1 + spread + xp.abs(b) + xp.abs(c))
+    determinant, trace = x * y - b * c, x + y
+    error = _FILTER * frame.unit
+    if frame.radius is None:
+        return (-trace > error * spread + 4 * lost) & (determinant > error * size + 4 * lost)
+    return (1 - determinant > error * (1 + size) + 4 * lost) & (
+        1 + determinant - xp.abs(trace) > error * (1 + size + spread) + 4 * lost
+    )
+
+
+class Shape(NamedTuple):
+    """A block relative to its region: unit of length, invariants and what is needed to go back.
+
+    ``f, g, h`` are half the difference of the diagonal, the symmetric and the antisymmetric off-diagonal part, all
+    in multiples of ``scale``; ``w`` is the length of (f, g). ``scale`` is the radius times ``reach``, which is 1
+    unless the block is astronomically large. ``sign`` is that of the mean diagonal (1 for a half-plane, which has no
+    symmetry to exploit).
+    """
+
+    scale: Array
+    reach: Array
+    sign: Array
+    f: Array
+    g: Array
+    h: Array
+    w: Array
+    invariants: Invariants
+
+
+def shape_of(block: Entries, frame: Frame) -> Shape:
+    """Splits blocks into their invariants under rotation and the rest."""
+    xp = namespace(block.a)
+    x, y = block.a - frame.origin, block.d - frame.origin
+    largest = _largest(xp, x, block.b, block.c, y)
+    one = xp.ones_like(largest)
+    reach = one if frame.radius is None else xp.maximum(one, largest / (frame.radius * _HORIZON))
+    scale = xp.where(largest > 0, largest, one) if frame.radius is None else frame.radius * reach
+    x, y, b, c = x / scale, y / scale, block.b / scale, block.c / scale
+    e, f, g, h = x / 2 + y / 2, x / 2 - y / 2, b / 2 + c / 2, c / 2 - b / 2
+    w, sign = xp.hypot(f, g), one if frame.radius is None else _sign(xp, e)
+    return Shape(scale, reach, sign, f, g, h, w, Invariants(sign * e, w + xp.abs(h), f * f + b * c))
+
+
+def entries_of(shape: Shape, point: Invariants, frame: Frame) -> Entries:
+    """The blocks that have the directions of ``shape`` and the invariants of ``point``, in rounded arithmetic."""
+    xp = namespace(point.e)
+    small = divide(xp, point.p / shape.reach / shape.reach, point.s)
+    f, g = _directed(xp, shape, (point.s + small) / 2)
+    h = _sign(xp, shape.h) * (point.s - small) / 2
+    above = xp.where(shape.g * shape.h >= 0, small, point.s)  # without rotation the entries are s and t themselves
+    below = xp.where(shape.g * shape.h >= 0, point.s, small)
+    turn, level = _sign(xp, shape.g), shape.f == 0
+    length = shape.scale
+    e = shape.sign * point.e * (length / shape.reach)
+    return Entries(
+        a=frame.origin + (e + length * f),
+        b=length * xp.where(level, turn * above, g - h),
+        c=length * xp.where(level, turn * below, g + h),
+        d=frame.origin + (e - length * f),
+    )
+
+
+def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame) -> Entries:
+    """Blocks strictly inside the region, in exact arithmetic, as near to ``block`` as the three ways allow."""
+    xp = namespace(block.a)
+    pulled = entries_of(shape, _pull(xp, shape, nearest, frame), frame)
+    holds = certainly_inside(pulled, frame)
+    if frame.radius is None:  # N^2 u never matters there: the boundary has no cusp and no absolute length
+        return _choose(xp, holds, pulled, _triangular(xp, block, frame))
+
+    def with_lattice() -> Entries:
+        fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
+        lattice, lattice_holds = _lattice(xp, shape, nearest, frame)
+        nearer = _distance(xp, block, lattice, shape) < _distance(xp, block, fallback, shape)
+        return _choose(xp, lattice_holds & (nearer | ~holds), lattice, fallback)
+
+    pulls_suffice = holds & (shape.reach * shape.invariants.s < _SMALL)
+    return Entries(*xp.cond(xp.all(pulls_suffice), lambda: pulled, with_lattice))
+
+
+def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariants:
+    e, s, p = nearest
+    size = xp.where(shape.f == 0, xp.abs(p), (s * shape.reach) ** 2)
+    if frame.radius is None:
+        offset = abs(frame.origin) / shape.scale
+        error = _PULL * frame.unit * (1 + offset)
+        e = xp.minimum(e, -error)
+        return Invariants(e, s, xp.minimum(p, e * e - error * (size + e * e + offset * (s + xp.abs(e)))))
+    error = _PULL * frame.unit * (1 + abs(frame.origin) / frame.radius) * (4 + size)
+    e = xp.minimum(e, 1 - 2 * error)
+    p = xp.minimum(xp.maximum(p, e * e - 1 + error), (1 - e) * (1 - e) - error)
+    return Invariants(e, s, p)
+
+
+def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> tuple[Entries, Array]:
+    """Blocks with a double eigenvalue whose entries are exact, and whether they are what they claim."""
+    half = nearest.s / 2
+    f, g = _directed(xp, shape, half)
+    length = shape.scale
+    longer = length * (half + xp.abs(g))
+    shorter = divide(xp, length * f * length * f, longer)
+    on_g = xp.where(g >= 0, longer, shorter)  # |h| + g, and |h| - g = f^2 / (|h| + g)
+    off_g = xp.where(g >= 0, shorter, longer)
+    P, Q = xp.sqrt(off_g), _sign(xp, f) * xp.sqrt(on_g)
+    size = _power_of_two(xp, xp.maximum(P, xp.abs(Q)), frame)
+    step = size * 2.0 ** -(frame.mantissa // 2 - 1)
+    P, Q = _to_grid(xp, P, step), _to_grid(xp, Q, step)
+    grid = step * step
+    t = _to_grid(xp, frame.origin + shape.sign * nearest.e * frame.radius, grid)
+    room = frame.radius * (1 - _FILTER * frame.unit)
+    t = xp.where(xp.abs(t - frame.origin) < room, t, t - _sign(xp, t - frame.origin) * grid)
+    holds = (
+        (xp.abs(t - frame.origin) < room)
+        & (xp.abs(t) <= size * size)  # so that t + PQ has no more digits than the mantissa
+        & (grid >= frame.tiny / frame.unit)
+        & (size * size < float(finfo(size).max) / 4)
+    )
+    upwards = shape.h >= 0
+    b, c = xp.where(upwards, -P * P, Q * Q), xp.where(upwards, Q * Q, -P * P)
+    return Entries(t + P * Q, b, c, t - P * Q), holds
+
+
+def _triangular(xp: Any, block: Entries, frame: Frame) -> Entries:
+    lowest, highest = frame.lowest, frame.highest
+    zero, upper = xp.zeros_like(block.b), xp.abs(block.b) >= xp.abs(block.c)
+    a, d = (xp.minimum(xp.maximum(x, lowest), highest) for x in (block.a, block.d))
+    return Entries(a, xp.where(upper, block.b, zero), xp.where(upper, zero, block.c), d)
+
+
+def _directed(xp: Any, shape: Shape, length: Array) -> tuple[Array, Array]:
+    """A vector of the given length along (f, g); along g where (f, g) is zero."""
+    still = shape.w == 0
+    ratio = length / xp.where(still, xp.ones_like(shape.w), shape.w)
+    return shape.f * ratio, xp.where(still, length, shape.g * ratio)
+
+
+def _distance(xp: Any, block: Entries, other: Entries, shape: Shape) -> Array:
+    """Squared distance in a unit that cannot overflow."""
+    unit = shape.scale * (1 + shape.invariants.s + shape.invariants.e)
+    return sum(((x - y) / unit) ** 2 for x, y in zip(block, other, strict=True))
+
+
+def _power_of_two(xp: Any, x: Array, frame: Frame) -> Array:
+    """The power of two at or below x > 0, doubled: the bits of the exponent alone."""
+    integer, exponent_bits = ("int64", 0x7FF << 52) if frame.mantissa > 24 else ("int32", 0xFF << 23)
+    return 2 * xp.view(xp.bitwise_and(xp.view(x, integer), exponent_bits), dtype_name(x))
+
+
+def _to_grid(xp: Any, x: Array, step: Array) -> Array:
+    return xp.round(x / step) * step
+
+
+def _largest(xp: Any, *entries: Array) -> Array:
+    largest = xp.abs(entries[0])
+    for entry in entries[1:]:
+        largest = xp.maximum(largest, xp.abs(entry))
+    return largest
+
+
+def divide(xp: Any, x: Array, y: Array) -> Array:
+    """x / y, and 0 where y is 0."""
+    return xp.where(y == 0, xp.zeros_like(x), x / xp.where(y == 0, xp.ones_like(y), y))
+
+
+def _sign(xp: Any, x: Array) -> Array:
+    """1 where x >= 0, else -1."""
+    return xp.where(x >= 0, xp.ones_like(x), -xp.ones_like(x))
+
+
+def _choose(xp: Any, condition: Array, yes: Entries, no: Entries) -> Entries:
+    return Entries(*(xp.where(condition, x, y) for x, y in zip(yes, no, strict=True)))

@@ -1,0 +1,148 @@
+"""Quasi-triangular matrices: where their diagonal blocks are, and LAPACK's standard form of the 2x2 ones."""
+
+from typing import Any, NamedTuple
+
+from schurfire.namespaces import Array, kernel, namespace
+
+
+@kernel
+def block_structure(T: Array) -> Array:
+    """``b[k] = 1 + [T[k+1, k] != 0] - [T[k, k-1] != 0]``: 1 for a 1x1 block, 2 and 0 for the rows of a 2x2 block.
+
+    So ``b`` holds the order of the block that starts in row k, and 0 where none starts; it sums to n.
+
+    Args:
+        T: quasi-triangular, shape (..., n, n).
+
+    Returns:
+        int32, shape (..., n).
+
+    >>> import numpy as np
+    >>> block_structure(np.array([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0], [0.0, -6.0, 4.0]]))
+    array([1, 2, 0], dtype=int32)
+    """
+    xp = namespace(T)
+    below = xp.cast(subdiagonal(xp, T) != 0, "int32")
+    return 1 + below - previous_entries(xp, below)
+
+
+@kernel
+def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
+    """``Z T Z^T`` with every 2x2 block of T either split or in standard form: ``[[a, b], [c, a]]`` with ``b c < 0``.
+
+    One plane rotation per block: to an eigenvector if the eigenvalues are real, else to equal diagonal entries.
+    Backward stable. Blocks that have their form already are left bit-identical, and everything else of T with them.
+
+    Args:
+        T: block triangular with diagonal blocks of order 1 and 2, shape (batch, n, n).
+        Z: orthogonal, shape (batch, n, n).
+        smallest: shape (batch, 1); blocks whose ``b`` or ``c`` would come out smaller are split as if they had a
+            double eigenvalue, so that no later scaling of T can underflow one of the two alone.
+
+    Cost: O(n^2) per matrix, no loop: the blocks are disjoint.
+    """
+    xp = namespace(T)
+    n = T.shape[-1]
+    a, b, c = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
+    is_first = c != 0
+    is_second = previous_entries(xp, is_first)
+    turn = _standard_block(xp, a, b, c, next_entries(xp, a), smallest)
+
+    zero, one = xp.zeros_like(a), xp.ones_like(a)
+    same = xp.where(is_first, turn.cos, xp.where(is_second, previous_entries(xp, turn.cos), one))[:, :, None]
+    below = xp.where(is_first, turn.sin, zero)[:, :, None]
+    above = xp.where(is_second, -previous_entries(xp, turn.sin), zero)[:, :, None]
+
+    def rotate_rows(X: Array) -> Array:
+        edge = xp.zeros_like(X[:, :1])
+        up, down = xp.concatenate([X[:, 1:], edge], axis=-2), xp.concatenate([edge, X[:, :-1]], axis=-2)
+        return same * X + below * up + above * down
+
+    T = _transposed(xp, rotate_rows(_transposed(xp, rotate_rows(T))))
+    Z = _transposed(xp, rotate_rows(_transposed(xp, Z)))
+
+    diagonal = xp.where(is_first, turn.a, xp.where(is_second, previous_entries(xp, turn.d), a))
+    offset = xp.arange(n) - xp.arange(n)[:, None]
+    T = xp.where(offset == 0, diagonal[:, :, None], T)
+    T = xp.where(offset == 1, xp.where(is_first, turn.b, superdiagonal(xp, T))[:, :, None], T)
+    T = xp.where(offset == -1, xp.where(is_first, turn.c, zero)[:, None, :], T)
+    return xp.where(offset < -1, xp.zeros_like(T), T), Z
+
+
+class _Turn(NamedTuple):
+    """``[[a, b], [c, d]]`` after the rotation ``[[cos, sin], [-sin, cos]]`` from the left, its transpose from the right."""
+
+    cos: Array
+    sin: Array
+    a: Array
+    b: Array
+    c: Array
+    d: Array
+
+
+def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: Array) -> _Turn:
+    """The rotation of one block for every entry; meaningless but finite where c = 0."""
+    half_gap = 0.5 * a - 0.5 * d
+    unit = xp.maximum(xp.abs(half_gap), xp.maximum(xp.abs(b), xp.abs(c)))
+    unit = xp.where(unit > 0, unit, xp.ones_like(unit))
+    p, beta, gamma = half_gap / unit, b / unit, c / unit
+    zero, one = xp.zeros_like(p), xp.ones_like(p)
+    discriminant = p * p + beta * gamma  # of (lambda - mean)^2 = discriminant, in units of unit^2
+
+    # Rotated to equal diagonal entries, the off-diagonal ones keep their difference b - c and have the discriminant as
+    # product. The larger is a sum without cancellation; dividing for the smaller one fixes its sign.
+    total, difference = beta + gamma, beta - gamma
+    length = xp.sqrt(total * total + 4 * p * p)
+    sign = xp.where(total < 0, -one, one)
+    larger = sign * 0.5 * (xp.abs(difference) + length)  # at least 1/2 in magnitude
+    smaller = discriminant / larger
+    upper_is_larger = sign * difference >= 0
+    cos = xp.sqrt(0.5 * (1 + xp.abs(total) / xp.where(length > 0, length, one)))
+    sin = xp.where(length > 0, -sign * p / xp.where(length > 0, length * cos, one), zero)
+    mean = 0.5 * a + 0.5 * d
+    upper, lower = xp.where(upper_is_larger, larger, smaller), xp.where(upper_is_larger, smaller, larger)
+    equal = _Turn(xp.where(length > 0, cos, one), sin, mean, unit * upper, unit * lower, mean)
+
+    # (z, c) is the eigenvector of d + z; that z = p ± root has the sign of p avoids cancellation.
+    root = xp.sqrt(xp.maximum(discriminant, zero))
+    z = p + xp.where(p < 0, -root, root)
+    product = xp.where(z == 0, zero, beta * gamma / xp.where(z == 0, one, z))
+    norm = xp.sqrt(z * z + gamma * gamma)
+    safe_norm = xp.where(norm > 0, norm, one)
+    split = _Turn(
+        xp.where(norm > 0, z / safe_norm, one), gamma / safe_norm, d + unit * z, b - c, xp.zeros_like(c), d - unit * product
+    )
+
+    is_complex = xp.logical_and(discriminant < 0, unit * xp.abs(smaller) >= smallest)
+    is_standard = xp.logical_and(a == d, xp.sign(b) * xp.sign(c) < 0)
+    kept = _Turn(one, zero, a, b, c, d)
+    turn = _Turn(*(xp.where(is_complex, x, y) for x, y in zip(equal, split, strict=True)))
+    return _Turn(*(xp.where(is_standard, x, y) for x, y in zip(kept, turn, strict=True)))
+
+
+def subdiagonal(xp: Any, T: Array) -> Array:
+    """``T[k+1, k]`` for all k, 0 for the last."""
+    return _followed_by_zero(xp, T, xp.diagonal(T, offset=-1, axis1=-2, axis2=-1))
+
+
+def superdiagonal(xp: Any, T: Array) -> Array:
+    """``T[k, k+1]`` for all k, 0 for the last."""
+    return _followed_by_zero(xp, T, xp.diagonal(T, offset=1, axis1=-2, axis2=-1))
+
+
+def next_entries(xp: Any, x: Array) -> Array:
+    """``x[k+1]`` for all k, 0 for the last."""
+    return xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], axis=-1)
+
+
+def previous_entries(xp: Any, x: Array) -> Array:
+    """``x[k-1]`` for all k, 0 for the first."""
+    return xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], axis=-1)
+
+
+def _followed_by_zero(xp: Any, T: Array, diagonal: Array) -> Array:
+    return xp.concatenate([diagonal, xp.zeros_like(T[..., -1, :1])], axis=-1)
+
+
+def _transposed(xp: Any, X: Array) -> Array:
+    return xp.swapaxes(X, -1, -2)
