@@ -83,10 +83,18 @@ def nearest_1x1(blocks: Array, region: Region, inward: bool) -> Array:
 def nearest_2x2(blocks: Array, region: Region, inward: bool) -> Array:
     """The nearest stable real 2x2 block, for shape (..., 2, 2)."""
     xp = namespace(blocks)
-    frame = frame_of(region, blocks)
     block = Entries(blocks[..., 0, 0], blocks[..., 0, 1], blocks[..., 1, 0], blocks[..., 1, 1])
+    nearest = nearest_entries(block, region, inward, xp.ones_like(block.a, dtype="bool"))
+    return xp.reshape(xp.stack(nearest, axis=-1), blocks.shape)
+
+
+@kernel
+def nearest_entries(block: Entries, region: Region, inward: bool, wanted: Array) -> Entries:
+    """The entries of the nearest stable 2x2 blocks; those of blocks that are not ``wanted`` come back as they are."""
+    xp = namespace(block.a)
+    frame = frame_of(region, block.a)
     nearest = _nearest_in_half_plane if isinstance(region, HalfPlane) else _nearest_in_disc
-    certain = certainly_inside(block, frame)
+    certain = certainly_inside(block, frame) | ~wanted
 
     def move() -> Entries:
         shape = shape_of(block, frame)
@@ -94,13 +102,12 @@ def nearest_2x2(blocks: Array, region: Region, inward: bool) -> Array:
         if inward:
             stays, moved = certain, round_inward(block, shape, point, frame)
         else:
-            stays, moved = is_stable, entries_of(shape, point, frame)
+            stays, moved = is_stable | ~wanted, entries_of(shape, point, frame)
         return Entries(*(xp.where(stays, old, new) for old, new in zip(block, moved, strict=True)))
 
     # In training nearly every call ends here. XLA also gains a place where it must stop fusing: without the two
     # conds it computes shared intermediate results anew for every entry, at 30 times the cost.
-    entries = xp.cond(xp.all(certain), lambda: block, move)
-    return xp.reshape(xp.stack(entries, axis=-1), blocks.shape)
+    return Entries(*xp.cond(xp.all(certain), lambda: block, move))
 
 
 def _nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:

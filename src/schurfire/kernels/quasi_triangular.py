@@ -42,7 +42,6 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
     Cost: O(n^2) per matrix, no loop: the blocks are disjoint.
     """
     xp = namespace(T)
-    n = T.shape[-1]
     a, b, c = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
     is_first = c != 0
     is_second = previous_entries(xp, is_first)
@@ -62,11 +61,8 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
     Z = _transposed(xp, rotate_rows(_transposed(xp, Z)))
 
     diagonal = xp.where(is_first, turn.a, xp.where(is_second, previous_entries(xp, turn.d), a))
-    offset = xp.arange(n) - xp.arange(n)[:, None]
-    T = xp.where(offset == 0, diagonal[:, :, None], T)
-    T = xp.where(offset == 1, xp.where(is_first, turn.b, superdiagonal(xp, T))[:, :, None], T)
-    T = xp.where(offset == -1, xp.where(is_first, turn.c, zero)[:, None, :], T)
-    return xp.where(offset < -1, xp.zeros_like(T), T), Z
+    band = with_band(xp, T, diagonal, xp.where(is_first, turn.b, superdiagonal(xp, T)), xp.where(is_first, turn.c, zero))
+    return band, Z
 
 
 class _Turn(NamedTuple):
@@ -81,13 +77,21 @@ class _Turn(NamedTuple):
 
 
 def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: Array) -> _Turn:
-    """The rotation of one block for every entry; meaningless but finite where c = 0."""
+    """The rotation of one block for every entry; meaningless but finite where c = 0.
+
+    A compiler may compute an expression anew for each of its uses, with or without fused multiply-add. So no branch
+    depends on the rounding of a sum of products: cosine and sine could else come from two different branches.
+    """
     half_gap = 0.5 * a - 0.5 * d
     unit = xp.maximum(xp.abs(half_gap), xp.maximum(xp.abs(b), xp.abs(c)))
     unit = xp.where(unit > 0, unit, xp.ones_like(unit))
     p, beta, gamma = half_gap / unit, b / unit, c / unit
     zero, one = xp.zeros_like(p), xp.ones_like(p)
-    discriminant = p * p + beta * gamma  # of (lambda - mean)^2 = discriminant, in units of unit^2
+    # Of (lambda - mean)^2 = discriminant, in units of unit^2.
+    root_of_product = xp.sqrt(xp.abs(beta * gamma))
+    gap = xp.abs(p) - root_of_product
+    opposite = xp.sign(beta) * xp.sign(gamma) < 0
+    discriminant = xp.where(opposite, gap * (xp.abs(p) + root_of_product), p * p + beta * gamma)
 
     # Rotated to equal diagonal entries, the off-diagonal ones keep their difference b - c and have the discriminant as
     # product. The larger is a sum without cancellation; dividing for the smaller one fixes its sign.
@@ -113,11 +117,22 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
         xp.where(norm > 0, z / safe_norm, one), gamma / safe_norm, d + unit * z, b - c, xp.zeros_like(c), d - unit * product
     )
 
-    is_complex = xp.logical_and(discriminant < 0, unit * xp.abs(smaller) >= smallest)
+    is_complex = xp.logical_and(opposite, gap < 0)
+    is_complex = xp.logical_and(is_complex, xp.abs(discriminant) * unit >= 4 * smallest)  # abs(larger) < 4
     is_standard = xp.logical_and(a == d, xp.sign(b) * xp.sign(c) < 0)
     kept = _Turn(one, zero, a, b, c, d)
     turn = _Turn(*(xp.where(is_complex, x, y) for x, y in zip(equal, split, strict=True)))
     return _Turn(*(xp.where(is_standard, x, y) for x, y in zip(kept, turn, strict=True)))
+
+
+def with_band(xp: Any, T: Array, diagonal: Array, above: Array, below: Array) -> Array:
+    """T with its diagonal and both neighbours replaced, and zero below them; ``above`` and ``below`` end with a 0."""
+    n = T.shape[-1]
+    offset = xp.arange(n) - xp.arange(n)[:, None]
+    T = xp.where(offset == 0, diagonal[..., :, None], T)
+    T = xp.where(offset == 1, above[..., :, None], T)
+    T = xp.where(offset == -1, below[..., None, :], T)
+    return xp.where(offset < -1, xp.zeros_like(T), T)
 
 
 def subdiagonal(xp: Any, T: Array) -> Array:

@@ -132,7 +132,7 @@ def _flagged(method: Callable[[Any, Array], tuple[Array, Array, Array]]) -> Call
         finite = xp.all(xp.isfinite(A), axis=(-2, -1))
         T, Z, converged = method(xp, xp.where(finite[..., None, None], A, xp.zeros_like(A)))
         converged = xp.logical_and(xp.logical_and(finite, converged), xp.all(xp.isfinite(T), axis=(-2, -1)))
-        converged = xp.reshape(converged, A.shape[:-2])  # NumPy makes scalars of arrays without axes
+        converged = np.asarray(converged) if xp is NUMPY else converged  # NumPy makes scalars of arrays without axes
         blocks = xp.where(converged[..., None], block_structure(T), 0)
         T, Z = (xp.where(converged[..., None, None], X, xp.full_like(X, float("nan"))) for X in (T, Z))
         return RealSchur(T, Z, blocks, converged)
@@ -173,5 +173,6 @@ def _portable(xp: Any, A: Array) -> tuple[Array, Array, Array]:
     one = xp.ones_like(size)
     scale = xp.where(size > large, large * one, xp.where(size < 1 / large, one / large, one))
     T, Z, converged = francis(*hessenberg(A / scale))
-    T, Z = standardise(T, Z, float(finfo(A).tiny) / scale[:, 0])
+    tiny = float(finfo(A).tiny)
+    T, Z = standardise(T, Z, xp.maximum(tiny / scale[:, 0], tiny))
     return xp.reshape(T * scale, shape), xp.reshape(Z, shape), xp.reshape(converged, shape[:-2])

@@ -1,0 +1,223 @@
+"""Certificates: a verdict on the stability of a matrix, with the evidence to check it again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from schurfire.arrays import square_matrix
+from schurfire.errors import InvalidInputError
+from schurfire.exact import block_inside, slacks
+from schurfire.kernels.bounds import bound_by_squaring
+from schurfire.regions import Disc, HalfPlane, Region, check_region
+from schurfire.stability.lyapunov import LyapunovMatrix, candidates
+from schurfire.stability.schur_form import SchurForm, diagonal_blocks
+
+Method = Literal["blocks", "power-bound", "lyapunov", "none"]
+_SQUARINGS = 12  # proves well-conditioned matrices up to a radius of about 1 - 1e-3; the rest is left to Lyapunov
+_MARGIN_SHARES = (0.999, 0.5, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Whether all eigenvalues of a matrix lie strictly inside a region, and why.
+
+    Attributes:
+        is_stable: True is a proof about the very numbers of the matrix. False means proven unstable for the method
+            ``"blocks"`` (an eigenvalue lies on the boundary or outside), and undecided for ``"none"``.
+        method: ``"blocks"``: exact, by two rational inequalities per diagonal block. ``"power-bound"``: a rigorous
+            bound of the spectral radius by repeated squaring. ``"lyapunov"``: a Lyapunov matrix, verified.
+        margin: the proof holds for the region shrunk by this much: no eigenvalue is nearer to the boundary. 0.0 if
+            only strictness is proven, or nothing.
+        region: the region.
+        n: order of the matrix.
+        dtype: its data type.
+        blocks: the diagonal blocks, for the method ``"blocks"``.
+        lyapunov: the Lyapunov matrix, for the method ``"lyapunov"``.
+    """
+
+    is_stable: bool
+    method: Method
+    margin: float
+    region: Region
+    n: int
+    dtype: str
+    blocks: tuple[np.ndarray, ...] = ()
+    lyapunov: LyapunovMatrix | None = None
+
+    def verify(self, x: Any) -> bool:
+        """Whether this certificate is a valid proof that ``x`` is stable with this margin.
+
+        Nothing is searched: the evidence alone is checked again, at the cost of a few matrix products.
+
+        Args:
+            x: the matrix or the ``SchurForm`` that the certificate is about.
+        """
+        if not self.is_stable:
+            return False
+        region = self.region.shrink(self.margin)
+        if self.method == "blocks":
+            blocks = _exact_blocks(x)
+            same = blocks is not None and len(blocks) == len(self.blocks)
+            return same and all(
+                np.array_equal(new, old) and block_inside(new, region)
+                for new, old in zip(blocks, self.blocks, strict=True)
+            )
+        A = square_matrix(x, "x")
+        if self.method == "power-bound":
+            return isinstance(region, Disc) and _power_bound(A, region) < region.radius
+        return self.lyapunov is not None and len(self.lyapunov.scaled) == len(A) and self.lyapunov.proves(A, region)
+
+    def __str__(self) -> str:
+        where = f"in {_describe(self.region)}"
+        if self.is_stable:
+            how = {
+                "blocks": f"exactly by {_count(len(self.blocks), 'diagonal block')}",
+                "power-bound": "by a bound of its powers",
+                "lyapunov": "by a Lyapunov matrix",
+            }[self.method]
+            inside = f", at least {self.margin:.3g} inside" if self.margin else ""
+            return f"stable: {_all_eigenvalues(self.n)} {where}{inside}; proven {how}"
+        if self.method == "blocks":
+            index, block = next((i, b) for i, b in enumerate(self.blocks) if not block_inside(b, self.region))
+            first, second = (float(s) for s in slacks(block, self.region))
+            return (
+                f"not stable: block {index + 1} of {len(self.blocks)}, {block.tolist()}, has an eigenvalue that is not "
+                f"{where}; its inequalities are {first:.3g} > 0 and {second:.3g} > 0"
+            )
+        return f"not proven: neither a bound of its powers nor a Lyapunov matrix shows all eigenvalues {where}"
+
+
+def certify(x: Any, region: Region | None = None) -> Certificate:
+    """Decides, rigorously, whether all eigenvalues lie strictly inside the region.
+
+    * A ``SchurForm``, and an array that is quasi-triangular exactly (or would be after a permutation of its rows and
+      columns), is decided by rational arithmetic on its diagonal blocks: yes or no, no margin needed.
+    * Any other array is judged as the numbers it holds: first by a bound of its powers, then by a Lyapunov matrix
+      verified in double precision. Yes is a proof; no means that none was found.
+
+    Args:
+        x: one square matrix (float32 or float64) or a single ``SchurForm``.
+        region: default: the form's own region, and the open unit disc for an array.
+
+    Raises:
+        InvalidInputError: x is no finite real square matrix.
+
+    Cost: O(n) for a pair, a dozen matrix products where the power bound suffices, else about 100 n^3.
+
+    >>> import numpy as np
+    >>> print(certify(np.array([[0.9, 5.0], [0.0, -0.8]])))
+    stable: both eigenvalues in |z| < 1, at least 0.0999 inside; proven exactly by 2 diagonal blocks
+    >>> certify(np.array([[0.6, 0.8], [-0.8, 0.6]])).is_stable
+    False
+    """
+    if region is None:
+        region = x.region if isinstance(x, SchurForm) else Disc()
+    check_region(region)
+    blocks = _exact_blocks(x)
+    if blocks is not None:
+        n = sum(len(block) for block in blocks)
+        dtype = x.T.dtype.name if isinstance(x, SchurForm) else square_matrix(x, "x").dtype.name
+        is_stable = all(block_inside(block, region) for block in blocks)
+        margin = _proven_margin(blocks, region) if is_stable else 0.0
+        return Certificate(is_stable, "blocks", margin, region, n, dtype, blocks=blocks)
+    A = square_matrix(x, "x")
+    return _by_powers(A, region) or _by_lyapunov(A, region) or Certificate(False, "none", 0.0, region, len(A), A.dtype.name)
+
+
+def _exact_blocks(x: Any) -> tuple[np.ndarray, ...] | None:
+    """The diagonal blocks whose eigenvalues are those of x together, if all are of order 1 or 2; else None.
+
+    The strongly connected components of the graph of non-zero entries are the diagonal blocks of the finest
+    block-triangular form that a permutation can reach.
+    """
+    if isinstance(x, SchurForm):
+        if x.T.ndim != 2:
+            raise InvalidInputError(
+                f"Expected one SchurForm, received a stack of shape {x.T.shape[:-2]}. Use [certify(form) for form in x]."
+            )
+        return diagonal_blocks(x.T)
+    A = square_matrix(x, "x")
+    if len(A) == 0:
+        return ()
+    count, labels = connected_components(A != 0, directed=True, connection="strong")
+    if np.bincount(labels).max() > 2:
+        return None
+    members = [np.flatnonzero(labels == label) for label in range(count)]
+    return tuple(A[np.ix_(m, m)] for m in sorted(members, key=lambda m: m[0]))
+
+
+def _by_powers(A: np.ndarray, region: Region) -> Certificate | None:
+    if isinstance(region, HalfPlane):
+        return None
+    bound = _power_bound(A, region)
+    if not bound < region.radius:
+        return None
+    margin = max(0.0, float(np.nextafter(np.nextafter(region.radius - bound, 0.0) * (1 - 1e-12), 0.0)))
+    if margin and not bound < region.shrink(margin).radius:
+        margin = 0.0
+    return Certificate(True, "power-bound", margin, region, len(A), A.dtype.name)
+
+
+def _power_bound(A: np.ndarray, region: Disc) -> float:
+    """A bound of the spectral radius of ``A - centre I``, in double precision."""
+    B = A.astype(np.float64)
+    B[np.diag_indices(len(B))] -= region.centre  # one rounding, relative to an entry and so to the norm
+    return float(bound_by_squaring(B, _SQUARINGS, np.finfo(np.float64).eps if region.centre else 0.0))
+
+
+def _by_lyapunov(A: np.ndarray, region: Region) -> Certificate | None:
+    for P, margin in candidates(A, region):
+        for proven in (margin, 0.0):
+            if P.proves(A, region.shrink(proven)):
+                return Certificate(True, "lyapunov", proven, region, len(A), A.dtype.name, lyapunov=P)
+    return None
+
+
+def _proven_margin(blocks: Sequence[np.ndarray], region: Region) -> float:
+    """A margin near the largest for which the shrunk region still holds all blocks, checked exactly."""
+    estimate = min((_distance_to_boundary(block, region) for block in blocks), default=0.0)
+    for share in _MARGIN_SHARES:
+        margin = max(0.0, share * estimate)
+        if margin == 0.0 or _fits(blocks, region, margin):
+            return margin
+    return 0.0
+
+
+def _fits(blocks: Sequence[np.ndarray], region: Region, margin: float) -> bool:
+    if isinstance(region, Disc) and not margin < region.radius:
+        return False
+    return all(block_inside(block, region.shrink(margin)) for block in blocks)
+
+
+def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
+    """Floating-point estimate of how far inside the eigenvalues of a block are."""
+    origin = region.centre if isinstance(region, Disc) else region.bound
+    if len(block) == 1:
+        x = float(block[0, 0]) - origin
+        return region.radius - abs(x) if isinstance(region, Disc) else -x
+    (a, b), (c, d) = [[Fraction(float(entry)) for entry in row] for row in block]
+    half_trace = float((a + d) / 2 - Fraction(origin))
+    discriminant = float(((a - d) / 2) ** 2 + b * c)
+    root = abs(discriminant) ** 0.5
+    if isinstance(region, HalfPlane):
+        return -half_trace if discriminant < 0 else -half_trace - root
+    size = (half_trace**2 + root**2) ** 0.5 if discriminant < 0 else abs(half_trace) + root
+    return region.radius - size
+
+
+def _describe(region: Region) -> str:
+    if isinstance(region, HalfPlane):
+        return f"Re z < {region.bound:g}"
+    return f"|z| < {region.radius:g}" if region.centre == 0 else f"|z - {region.centre:g}| < {region.radius:g}"
+
+
+def _all_eigenvalues(n: int) -> str:
+    return {0: "no eigenvalue is outside; all", 1: "the eigenvalue", 2: "both eigenvalues"}.get(n, f"all {n} eigenvalues")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
