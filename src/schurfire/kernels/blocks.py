@@ -25,15 +25,24 @@ import numpy as np
 from schurfire.arrays import real_array
 from schurfire.errors import invalid
 from schurfire.exact import real_limits
-from schurfire.kernels.inward import Entries, Invariants, certainly_inside, divide, entries_of, frame_of, round_inward, shape_of
+from schurfire.kernels.inward import (
+    Entries,
+    Invariants,
+    certainly_inside,
+    divide,
+    entries_of,
+    frame_of,
+    round_inward,
+    shape_of,
+)
 from schurfire.namespaces import Array, dtype_name, kernel, namespace
-from schurfire.regions import Disc, HalfPlane, Region, check_region
+from schurfire.regions import UNIT_DISC, HalfPlane, Region, check_region
 
 _NEWTON_STEPS = 24  # 20 reach rounding error away from the triple root at (m, w) = (2, 0), where the distance is flat
 _CHUNK = 8192  # blocks that NumPy treats at a time, so that intermediate results stay in the cache
 
 
-def nearest_stable_block(blocks: Array, region: Region = Disc(), *, inward: bool = True) -> Array:
+def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: bool = True) -> Array:
     """The nearest stable block: ``argmin ||X - blocks||_F`` over X with all eigenvalues in the closed region.
 
     Blocks of which floating-point arithmetic can tell that they lie strictly inside come back bit-identical. With

@@ -67,7 +67,7 @@ def bound_by_squaring(A: Array, squarings: int, relative_error: float) -> Array:
     exponent, doubt = xp.zeros_like(size), xp.zeros_like(size)
     best = xp.log2(1 + relative_error + xp.zeros_like(size))
 
-    def square(k: Any, state: tuple) -> tuple:
+    def square(_: Any, state: tuple) -> tuple:
         C, err, exponent, doubt, best, weight = state
         weight = weight / 2
         C = xp.matmul(C, C)

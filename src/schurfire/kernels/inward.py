@@ -163,7 +163,7 @@ def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame
     def with_lattice() -> Entries:
         fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
         lattice, lattice_holds = _lattice(xp, shape, nearest, frame)
-        nearer = _distance(xp, block, lattice, shape) < _distance(xp, block, fallback, shape)
+        nearer = _distance(block, lattice, shape) < _distance(block, fallback, shape)
         return _choose(xp, lattice_holds & (nearer | ~holds), lattice, fallback)
 
     pulls_suffice = holds & (shape.reach * shape.invariants.s < _SMALL)
@@ -226,7 +226,7 @@ def _directed(xp: Any, shape: Shape, length: Array) -> tuple[Array, Array]:
     return shape.f * ratio, xp.where(still, length, shape.g * ratio)
 
 
-def _distance(xp: Any, block: Entries, other: Entries, shape: Shape) -> Array:
+def _distance(block: Entries, other: Entries, shape: Shape) -> Array:
     """Squared distance in a unit that cannot overflow."""
     unit = shape.scale * (1 + shape.invariants.s + shape.invariants.e)
     return sum(((x - y) / unit) ** 2 for x, y in zip(block, other, strict=True))
@@ -250,7 +250,7 @@ def _largest(xp: Any, *entries: Array) -> Array:
 
 
 def divide(xp: Any, x: Array, y: Array) -> Array:
-    """x / y, and 0 where y is 0."""
+    """The quotient, and 0 where y is 0."""
     return xp.where(y == 0, xp.zeros_like(x), x / xp.where(y == 0, xp.ones_like(y), y))
 
 

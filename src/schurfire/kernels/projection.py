@@ -7,7 +7,7 @@ from schurfire.kernels.inward import Entries
 from schurfire.kernels.quasi_triangular import next_entries, previous_entries, subdiagonal, superdiagonal, with_band
 from schurfire.kernels.schur import real_schur
 from schurfire.namespaces import Array, kernel, namespace
-from schurfire.regions import Disc, Region
+from schurfire.regions import UNIT_DISC, Region
 
 
 class StablePair(NamedTuple):
@@ -18,7 +18,7 @@ class StablePair(NamedTuple):
     converged: Array
 
 
-def project_matrix(A: Array, region: Region = Disc(), method: str = "auto") -> StablePair:
+def project_matrix(A: Array, region: Region = UNIT_DISC, method: str = "auto") -> StablePair:
     """The real Schur decomposition of A with its factor replaced by ``project_factor``; jit-able, batched.
 
     Cost: that of the decomposition, about ``25 n^3`` operations; the projection itself is O(n).
@@ -28,7 +28,7 @@ def project_matrix(A: Array, region: Region = Disc(), method: str = "auto") -> S
 
 
 @kernel
-def project_factor(T: Array, region: Region = Disc()) -> Array:
+def project_factor(T: Array, region: Region = UNIT_DISC) -> Array:
     """``argmin ||X - T||_F`` over quasi-triangular X with T's block structure and all eigenvalues in the region.
 
     The diagonal blocks are replaced by the nearest stable ones, rounded inward (``nearest_stable_block``); what is

@@ -31,13 +31,13 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
     """``Z T Z^T`` with every 2x2 block of T either split or in standard form: ``[[a, b], [c, a]]`` with ``b c < 0``.
 
     One plane rotation per block: to an eigenvector if the eigenvalues are real, else to equal diagonal entries.
-    Backward stable. Blocks that have their form already are left bit-identical, and everything else of T with them.
+    Backward stable. Blocks that have their form already are left bit-identical.
 
     Args:
         T: block triangular with diagonal blocks of order 1 and 2, shape (batch, n, n).
         Z: orthogonal, shape (batch, n, n).
-        smallest: shape (batch, 1); blocks whose ``b`` or ``c`` would come out smaller are split as if they had a
-            double eigenvalue, so that no later scaling of T can underflow one of the two alone.
+        smallest: shape (batch, 1); a rotated block whose ``b`` or ``c`` would be smaller is split as if it had a
+            double eigenvalue, so that scaling T back cannot underflow one of the two alone.
 
     Cost: O(n^2) per matrix, no loop: the blocks are disjoint.
     """
@@ -49,20 +49,20 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
 
     zero, one = xp.zeros_like(a), xp.ones_like(a)
     same = xp.where(is_first, turn.cos, xp.where(is_second, previous_entries(xp, turn.cos), one))[:, :, None]
-    below = xp.where(is_first, turn.sin, zero)[:, :, None]
-    above = xp.where(is_second, -previous_entries(xp, turn.sin), zero)[:, :, None]
+    from_below = xp.where(is_first, turn.sin, zero)[:, :, None]
+    from_above = xp.where(is_second, -previous_entries(xp, turn.sin), zero)[:, :, None]
 
     def rotate_rows(X: Array) -> Array:
         edge = xp.zeros_like(X[:, :1])
         up, down = xp.concatenate([X[:, 1:], edge], axis=-2), xp.concatenate([edge, X[:, :-1]], axis=-2)
-        return same * X + below * up + above * down
+        return same * X + from_below * up + from_above * down
 
     T = _transposed(xp, rotate_rows(_transposed(xp, rotate_rows(T))))
     Z = _transposed(xp, rotate_rows(_transposed(xp, Z)))
 
     diagonal = xp.where(is_first, turn.a, xp.where(is_second, previous_entries(xp, turn.d), a))
-    band = with_band(xp, T, diagonal, xp.where(is_first, turn.b, superdiagonal(xp, T)), xp.where(is_first, turn.c, zero))
-    return band, Z
+    above = xp.where(is_first, turn.b, superdiagonal(xp, T))
+    return with_band(xp, T, diagonal, above, xp.where(is_first, turn.c, zero)), Z
 
 
 class _Turn(NamedTuple):
@@ -113,9 +113,8 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
     product = xp.where(z == 0, zero, beta * gamma / xp.where(z == 0, one, z))
     norm = xp.sqrt(z * z + gamma * gamma)
     safe_norm = xp.where(norm > 0, norm, one)
-    split = _Turn(
-        xp.where(norm > 0, z / safe_norm, one), gamma / safe_norm, d + unit * z, b - c, xp.zeros_like(c), d - unit * product
-    )
+    cos = xp.where(norm > 0, z / safe_norm, one)
+    split = _Turn(cos, gamma / safe_norm, d + unit * z, b - c, zero, d - unit * product)
 
     is_complex = xp.logical_and(opposite, gap < 0)
     is_complex = xp.logical_and(is_complex, xp.abs(discriminant) * unit >= 4 * smallest)  # abs(larger) < 4

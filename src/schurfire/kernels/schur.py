@@ -55,8 +55,8 @@ def real_schur(A: Array, method: str = "auto") -> RealSchur:
         InvalidInputError: A is not square, real and finite, or there is no such method for it.
         NotConvergedError: outside of compiled functions, the iteration did not end for some matrix, or T overflows.
 
-    Cost: about ``25 n^3`` operations per matrix; ``"portable"`` as about ``0.8 n^2`` sequential steps for the whole
-    stack. On NumPy arrays those steps are a Python loop: meant for small n.
+    Cost: about ``25 n^3`` operations per matrix. ``"portable"`` does them in about ``n^2`` sequential steps for the
+    whole stack; on NumPy arrays these are a Python loop, meant for small n.
 
     >>> import numpy as np
     >>> A = np.array([[0.0, 2.0, 1.0], [-2.0, 0.0, 1.0], [0.0, 0.0, 3.0]])
@@ -114,7 +114,7 @@ def _require_convergence(converged: Array) -> None:
     if len(failed):
         first = tuple(int(i) for i in failed[0])
         where = f"{len(failed)} matrices of the stack, the first at index {first}" if first else "the matrix"
-        raise NotConvergedError(f"Expected the QR iteration to end with a finite Schur factor, which it did not for {where}.")
+        raise NotConvergedError(f"The QR iteration did not end with a finite Schur factor for {where}.")
 
 
 # --- the methods ------------------------------------------------------------------------------------------------------

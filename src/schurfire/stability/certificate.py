@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -9,10 +10,10 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from schurfire.arrays import square_matrix
-from schurfire.errors import InvalidInputError
+from schurfire.errors import invalid
 from schurfire.exact import block_inside, slacks
 from schurfire.kernels.bounds import bound_by_squaring
-from schurfire.regions import Disc, HalfPlane, Region, check_region
+from schurfire.regions import UNIT_DISC, Disc, HalfPlane, Region, check_region
 from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from schurfire.stability.schur_form import SchurForm, diagonal_blocks
 
@@ -79,7 +80,7 @@ class Certificate:
                 "power-bound": "by a bound of its powers",
                 "lyapunov": "by a Lyapunov matrix",
             }[self.method]
-            inside = f", at least {self.margin:.3g} inside" if self.margin else ""
+            inside = f", at least {_rounded_down(self.margin)} inside" if self.margin else ""
             return f"stable: {_all_eigenvalues(self.n)} {where}{inside}; proven {how}"
         if self.method == "blocks":
             index, block = next((i, b) for i, b in enumerate(self.blocks) if not block_inside(b, self.region))
@@ -115,7 +116,7 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
     False
     """
     if region is None:
-        region = x.region if isinstance(x, SchurForm) else Disc()
+        region = x.region if isinstance(x, SchurForm) else UNIT_DISC
     check_region(region)
     blocks = _exact_blocks(x)
     if blocks is not None:
@@ -125,7 +126,8 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
         margin = _proven_margin(blocks, region) if is_stable else 0.0
         return Certificate(is_stable, "blocks", margin, region, n, dtype, blocks=blocks)
     A = square_matrix(x, "x")
-    return _by_powers(A, region) or _by_lyapunov(A, region) or Certificate(False, "none", 0.0, region, len(A), A.dtype.name)
+    undecided = Certificate(False, "none", 0.0, region, len(A), A.dtype.name)
+    return _by_powers(A, region) or _by_lyapunov(A, region) or undecided
 
 
 def _exact_blocks(x: Any) -> tuple[np.ndarray, ...] | None:
@@ -136,9 +138,8 @@ def _exact_blocks(x: Any) -> tuple[np.ndarray, ...] | None:
     """
     if isinstance(x, SchurForm):
         if x.T.ndim != 2:
-            raise InvalidInputError(
-                f"Expected one SchurForm, received a stack of shape {x.T.shape[:-2]}. Use [certify(form) for form in x]."
-            )
+            fix = "Use [certify(form) for form in x]."
+            raise invalid("x", "one SchurForm", f"a stack of shape {x.T.shape[:-2]}", fix)
         return diagonal_blocks(x.T)
     A = square_matrix(x, "x")
     if len(A) == 0:
@@ -215,8 +216,14 @@ def _describe(region: Region) -> str:
     return f"|z| < {region.radius:g}" if region.centre == 0 else f"|z - {region.centre:g}| < {region.radius:g}"
 
 
+def _rounded_down(x: float) -> str:
+    """Three digits that do not promise more than x holds."""
+    return f"{float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(x)):g}"
+
+
 def _all_eigenvalues(n: int) -> str:
-    return {0: "no eigenvalue is outside; all", 1: "the eigenvalue", 2: "both eigenvalues"}.get(n, f"all {n} eigenvalues")
+    few = {0: "no eigenvalue to place", 1: "the eigenvalue", 2: "both eigenvalues"}
+    return few.get(n, f"all {n} eigenvalues")
 
 
 def _count(number: int, noun: str) -> str:

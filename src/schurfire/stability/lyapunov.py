@@ -11,7 +11,7 @@ positive definite by a floating-point Cholesky factorisation of the matrix minus
 products evaluated in any order, with or without fused multiply-add, but not by a fast (Strassen-like) product.
 """
 
-import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +45,7 @@ class LyapunovMatrix:
         return is_positive_definite(self.scaled, 0.0) and is_positive_definite(M, error)
 
 
-def candidates(A: np.ndarray, region: Region):
+def candidates(A: np.ndarray, region: Region) -> Iterator[tuple[LyapunovMatrix, float]]:
     """Yields Lyapunov matrices that may prove A stable, each with a margin that it may prove as well.
 
     P solves the equation of a region that is smaller than the given one: then M is at least the difference of the
@@ -59,21 +59,18 @@ def candidates(A: np.ndarray, region: Region):
         exponents, B = np.zeros(n, dtype=int), A
     B = B - np.eye(n) * (region.centre if isinstance(region, Disc) else region.bound)
     try:
-        eigenvalues = scipy.linalg.eigvals(B)
-    except (scipy.linalg.LinAlgError, ValueError):
+        eigenvalues = np.linalg.eigvals(B)
+    except np.linalg.LinAlgError:
         return
     disc = isinstance(region, Disc)
-    gap = region.radius - np.abs(eigenvalues).max() if disc else -eigenvalues.real.max()
+    gap = float(region.radius - np.abs(eigenvalues).max() if disc else -eigenvalues.real.max())
     if not gap > 0:
         return
     for share in (0.5, 0.1, 0.9):  # of the gap that P leaves to M; measured: the first suffices but for hard matrices
         P = _stein(B, region.radius - share * gap) if disc else _continuous(B, share * gap)
-        if P is None or not np.isfinite(P).all():
-            continue
-        if not (P.diagonal() > 0).all():
-            continue
-        P, extra = _unit_diagonal(P)
-        yield LyapunovMatrix(P, exponents + extra), 0.9 * share * gap
+        if P is not None and np.isfinite(P).all() and (P.diagonal() > 0).all():
+            P, extra = _unit_diagonal(P)
+            yield LyapunovMatrix(P, exponents + extra), 0.9 * share * gap
 
 
 def is_positive_definite(M: np.ndarray, error: float) -> bool:
@@ -88,8 +85,11 @@ def is_positive_definite(M: np.ndarray, error: float) -> bool:
     shift = 2 * gamma / (1 - gamma) * diagonal.sum() + error + 4 * n * (n + 2 + diagonal.max()) * _TINY
     shifted = M.copy()
     shifted[np.diag_indices(n)] = np.nextafter(diagonal - shift * (1 + 4 * n * _U), -np.inf)
-    factor, info = scipy.linalg.lapack.dpotrf(shifted, lower=1)
-    return bool(info == 0 and np.isfinite(factor).all())  # some implementations let NaN pass
+    try:
+        factor = scipy.linalg.cholesky(shifted, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(factor).all())  # some implementations let NaN pass
 
 
 def _inequality(P: np.ndarray, B: np.ndarray, region: Region) -> tuple[np.ndarray, float]:
@@ -130,7 +130,8 @@ def _scaled_exactly(A: np.ndarray, exponents: np.ndarray) -> np.ndarray | None:
 
 def _balancing_exponents(A: np.ndarray) -> np.ndarray:
     """Powers of two by which LAPACK balances the rows and columns of A."""
-    scale = scipy.linalg.lapack.dgebal(A.astype(np.float64), scale=1, permute=0)[3]
+    with np.errstate(all="ignore"):
+        scale = scipy.linalg.matrix_balance(A.astype(np.float64), permute=False, separate=True)[1][0]
     return -np.round(np.log2(scale)).astype(int)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from schurfire.arrays import concrete, square_matrices
 from schurfire.errors import invalid
-from schurfire.regions import Disc, Region, check_region
+from schurfire.regions import UNIT_DISC, Region, check_region
 
 if TYPE_CHECKING:
     from schurfire.stability.certificate import Certificate
@@ -26,7 +26,8 @@ class SchurForm:
         T: quasi-triangular, shape (..., n, n): zero below its 1x1 and 2x2 diagonal blocks.
         Z: orthogonal up to rounding, shape (..., n, n), of the same dtype.
         region: where the eigenvalues are meant to live; ``certify`` tells whether they do.
-        source: the array that the pair was computed from, if that array itself is proven stable; else None.
+        source: what ``matrix`` returns instead of the recomposed product, for pairs that were computed from an array
+            that is itself proven stable.
 
     Raises:
         InvalidInputError: T is not exactly quasi-triangular, Z is not orthogonal, or their shapes or dtypes differ.
@@ -34,12 +35,12 @@ class SchurForm:
     >>> import numpy as np
     >>> form = SchurForm(np.array([[0.5, 9.0], [0.0, 0.5]]), np.eye(2))
     >>> print(form.certify())
-    stable: both eigenvalues in |z| < 1, at least 0.5 inside; proven exactly by 2 diagonal blocks
+    stable: both eigenvalues in |z| < 1, at least 0.499 inside; proven exactly by 2 diagonal blocks
     """
 
     T: np.ndarray
     Z: np.ndarray
-    region: Region = Disc()
+    region: Region = UNIT_DISC
     source: np.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class SchurForm:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The array ``Z T Z^T``, rounded; or ``source``, bit for bit, where there is one.
+        """The array ``Z T Z^T``, rounded; or ``source``, bit for bit, if there is one.
 
         The recomposed array need not be stable, see ``certify(form.matrix)``; for a plain array that is, use
         ``nearest_provable``.

@@ -1,0 +1,50 @@
+# `make demo` and `make test` are all a newcomer needs; both set up what is missing in .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test test-slow test-torch lint types contract check bench experiments smoke clean
+
+demo: $(READY)
+	$(BIN)/schurfire demo --out demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -q -m "slow"
+
+# The kernels on Keras' PyTorch backend; the CPU build of PyTorch is enough.
+test-torch: $(READY)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet torch==2.13.0
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -q tests/test_torch_backend.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
+
+contract: $(READY)
+	$(BIN)/lint-imports --no-cache
+
+check: lint types contract test
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+# Every table and figure of the paper's matrix experiments; a few minutes each.
+experiments: $(READY)
+	for name in projection orthogonal schur; do $(BIN)/python -m experiments $$name || exit 1; done
+
+smoke: $(READY)
+	for name in projection orthogonal schur; do $(BIN)/python -m experiments $$name --smoke --out build/smoke || exit 1; done
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf .venv build demo
