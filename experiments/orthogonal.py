@@ -25,14 +25,12 @@ _PERTURBATION = 1e-3  # relative, in the spectral norm: the learning rate of the
 
 def compute(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
     """Rows: one for each size, sample and method."""
-    methods = [Method(name, "random", _compiled(_nearest(name)), _errors) for name in METHODS]
+    methods = [Method(name, "random", _nearest(name), _errors) for name in METHODS]
+    methods += [Method(f"{name}, nearly orthogonal", "nearly orthogonal", _nearest(name), _errors) for name in METHODS]
     methods += [
-        Method(f"{name}, nearly orthogonal", "nearly orthogonal", _compiled(_nearest(name)), _errors) for name in METHODS
-    ]
-    methods += [
-        Method("Schur decomposition", "random", _compiled(lambda A: sf.real_schur(A)[:2])),
-        Method("block projection", "random", _compiled(_project_blocks)),
-        Method("spectral norm", "random", _compiled(lambda A: jnp.linalg.norm(A, 2))),
+        Method("Schur decomposition", "random", lambda A: sf.real_schur(A)[:2]),
+        Method("block projection", "random", _project_blocks),
+        Method("spectral norm", "random", lambda A: jnp.linalg.norm(A, 2)),
     ]
     return measure(methods, {"random": _normal, "nearly orthogonal": _nearly_orthogonal}, plan, progress)
 
@@ -46,11 +44,6 @@ def _project_blocks(A: jax.Array) -> jax.Array:
     pairs = A.shape[-1] // 2
     blocks = A[: 2 * pairs, : 2 * pairs].reshape(pairs, 2, pairs, 2)
     return sf.nearest_stable_block(blocks[jnp.arange(pairs), :, jnp.arange(pairs)])
-
-
-def _compiled(function: Callable[[jax.Array], Any]) -> Callable[[np.ndarray], Any]:
-    compiled = jax.jit(function)
-    return lambda A: jax.block_until_ready(compiled(A))
 
 
 def _errors(Z: np.ndarray, Q: jax.Array) -> dict[str, float]:

@@ -77,7 +77,9 @@ ORTHOGONAL = (
         (5, 12),
         "about 10",
     ),
-    Statement("Horn's closed form against SVD, orthogonality error", "orthogonality", "eigh", "svd", (5, 100), "above 1"),
+    Statement(
+        "Horn's closed form against SVD, orthogonality error", "orthogonality", "eigh", "svd", (5, 100), "above 1"
+    ),
     Statement("Sherif against SVD, orthogonality error", "orthogonality", "sherif", "svd", (5, 100), "above 1"),
     Statement("Newton-Schulz against SVD, time", "seconds", "newton-schulz", "svd", (5, 100), "not in the paper"),
     Statement(
@@ -101,7 +103,12 @@ ORTHOGONAL = (
 SCHUR = (
     Statement("portable against built-in, time", "seconds", "portable", "built-in", (5, 500), "above 1"),
     Statement(
-        "portable against built-in, reconstruction error", "reconstruction", "portable", "built-in", (5, 500), "on a par"
+        "portable against built-in, reconstruction error",
+        "reconstruction",
+        "portable",
+        "built-in",
+        (5, 500),
+        "on a par",
     ),
     Statement(
         "portable against built-in, orthogonality error", "orthogonality", "portable", "built-in", (5, 500), "on a par"

@@ -1,9 +1,12 @@
-"""Methods against matrix sizes: time and errors of several samples each, as the paper's appendices C and D have them."""
+"""Methods against matrix sizes: time and errors of several samples each, as in the paper's appendices C and D.
+
+Functions are compiled by JAX and timed on its tensors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 from rich.progress import Progress
 
@@ -17,13 +20,13 @@ class Method:
     Attributes:
         name: in rows, table and legend.
         kind: of matrices that it is given.
-        run: the function under test, of one matrix; it returns when its result is there.
+        function: of one tensor of JAX; it is compiled.
         errors: of the matrix and the result, by name; a method that is timed for scale only has none.
     """
 
     name: str
     kind: str
-    run: Callable[[np.ndarray], Any]
+    function: Callable[[jax.Array], Any]
     errors: Callable[[np.ndarray, Any], dict[str, float]] | None = None
 
 
@@ -59,19 +62,21 @@ def measure(
 ) -> list[dict[str, Any]]:
     """One row for each size, sample and method; all methods of one kind get the same matrices."""
     rows = []
+    compiled = {method.name: jax.jit(method.function) for method in methods}
     task = progress.add_task("", total=len(plan.sizes) * plan.samples * len(methods))
     for n in plan.sizes:
         for sample in range(plan.samples):
             matrices = {kind: make(np.random.default_rng([plan.seed, n, sample]), n) for kind, make in draw.items()}
             for method in methods:
                 progress.update(task, description=f"{method.name}, n = {n}")
-                rows.append(_row(method, matrices[method.kind], sample, plan))
+                rows.append(_row(method, compiled[method.name], matrices[method.kind], sample, plan))
                 progress.advance(task)
     return rows
 
 
-def _row(method: Method, A: np.ndarray, sample: int, plan: Plan) -> dict[str, Any]:
-    timed = average_time(lambda: method.run(A), plan.runs, plan.budget)
+def _row(method: Method, compiled: Callable, A: np.ndarray, sample: int, plan: Plan) -> dict[str, Any]:
+    tensor = jax.numpy.asarray(A)
+    timed = average_time(lambda: jax.block_until_ready(compiled(tensor)), plan.runs, plan.budget)
     row = {"method": method.name, "kind": method.kind, "n": len(A), "sample": sample, "dtype": A.dtype.name}
     row |= {"seed": plan.seed, "seconds": timed.seconds, "runs": timed.runs}
     return row | (method.errors(A, timed.result) if method.errors else {})

@@ -13,8 +13,10 @@ import numpy as np
 from schurfire.errors import invalid
 from schurfire.regions import Disc, HalfPlane, Region
 
+Block = np.ndarray | Sequence[Sequence[float]]
 
-def slacks(block: Sequence[Sequence[float]], region: Region) -> tuple[Fraction, Fraction]:
+
+def slacks(block: Block, region: Region) -> tuple[Fraction, Fraction]:
     """The two inequalities of a 1x1 or 2x2 block; it lies in the open region if and only if both are positive.
 
     With X the block minus centre (or bound) times the identity:
@@ -40,7 +42,7 @@ def slacks(block: Sequence[Sequence[float]], region: Region) -> tuple[Fraction, 
     return r * r - determinant, r * r + determinant - r * abs(trace)
 
 
-def block_inside(block: Sequence[Sequence[float]], region: Region) -> bool:
+def block_inside(block: Block, region: Region) -> bool:
     """Whether all eigenvalues of a 1x1 or 2x2 block lie in the open region; exact."""
     return all(slack > 0 for slack in slacks(block, region))
 

@@ -51,7 +51,6 @@ class HalfPlane:
 
 
 Region = Disc | HalfPlane
-UNIT_DISC = Disc()
 
 
 def check_region(region: object) -> Region:
@@ -71,3 +70,6 @@ def _store_real(region: Region, name: str, value: object) -> None:
     if not math.isfinite(value):
         raise invalid(name, "finite", value)
     object.__setattr__(region, name, float(value))
+
+
+UNIT_DISC = Disc()

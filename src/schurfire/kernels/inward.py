@@ -162,7 +162,7 @@ def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame
 
     def with_lattice() -> Entries:
         fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
-        lattice, lattice_holds = _lattice(xp, shape, nearest, frame)
+        lattice, lattice_holds = _lattice(xp, shape, nearest, frame, frame.radius)
         nearer = _distance(block, lattice, shape) < _distance(block, fallback, shape)
         return _choose(xp, lattice_holds & (nearer | ~holds), lattice, fallback)
 
@@ -184,7 +184,7 @@ def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariant
     return Invariants(e, s, p)
 
 
-def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> tuple[Entries, Array]:
+def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame, radius: float) -> tuple[Entries, Array]:
     """Blocks with a double eigenvalue whose entries are exact, and whether they are what they claim."""
     half = nearest.s / 2
     f, g = _directed(xp, shape, half)
@@ -198,8 +198,8 @@ def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> tuple[
     step = size * 2.0 ** -(frame.mantissa // 2 - 1)
     P, Q = _to_grid(xp, P, step), _to_grid(xp, Q, step)
     grid = step * step
-    t = _to_grid(xp, frame.origin + shape.sign * nearest.e * frame.radius, grid)
-    room = frame.radius * (1 - _FILTER * frame.unit)
+    t = _to_grid(xp, frame.origin + shape.sign * nearest.e * radius, grid)
+    room = radius * (1 - _FILTER * frame.unit)
     t = xp.where(xp.abs(t - frame.origin) < room, t, t - _sign(xp, t - frame.origin) * grid)
     holds = (
         (xp.abs(t - frame.origin) < room)

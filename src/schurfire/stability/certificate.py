@@ -62,11 +62,7 @@ class Certificate:
         region = self.region.shrink(self.margin)
         if self.method == "blocks":
             blocks = _exact_blocks(x)
-            same = blocks is not None and len(blocks) == len(self.blocks)
-            return same and all(
-                np.array_equal(new, old) and block_inside(new, region)
-                for new, old in zip(blocks, self.blocks, strict=True)
-            )
+            return blocks is not None and _same(blocks, self.blocks) and all(block_inside(b, region) for b in blocks)
         A = square_matrix(x, "x")
         if self.method == "power-bound":
             return isinstance(region, Disc) and _power_bound(A, region) < region.radius
@@ -149,6 +145,10 @@ def _exact_blocks(x: Any) -> tuple[np.ndarray, ...] | None:
         return None
     members = [np.flatnonzero(labels == label) for label in range(count)]
     return tuple(A[np.ix_(m, m)] for m in sorted(members, key=lambda m: m[0]))
+
+
+def _same(blocks: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    return len(blocks) == len(others) and all(map(np.array_equal, blocks, others))
 
 
 def _by_powers(A: np.ndarray, region: Region) -> Certificate | None:

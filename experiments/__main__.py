@@ -1,0 +1,84 @@
+"""The experiments of the paper, one command each."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import cyclopts
+import polars as pl
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from experiments import orthogonal, projection, schur
+from experiments.provenance import provenance
+from experiments.render import orthogonal as render_orthogonal
+from experiments.render import projection as render_projection
+from experiments.render import schur as render_schur
+from experiments.results import load_rows, save_rows
+
+app = cyclopts.App(name="python -m experiments", help=__doc__)
+
+
+class Experiment(NamedTuple):
+    """What a command runs: settings for all of it and for a quick look, rows from settings, files from rows."""
+
+    full: Any
+    smoke: Any
+    compute: Callable[[Any, Progress], list[dict[str, Any]]]
+    render: Callable[[pl.DataFrame, Path], None]
+
+
+EXPERIMENTS = {
+    "projection": Experiment(projection.FULL, projection.SMOKE, projection.compute, render_projection.render),
+    "orthogonal": Experiment(orthogonal.FULL, orthogonal.SMOKE, orthogonal.compute, render_orthogonal.SWEEP.render),
+    "schur": Experiment(schur.FULL, schur.SMOKE, schur.compute, render_schur.SWEEP.render),
+}
+
+
+@app.default
+def main(
+    name: Literal["projection", "orthogonal", "schur"],
+    *,
+    smoke: bool = False,
+    out: Path | None = None,
+    render_only: bool = False,
+) -> None:
+    """Computes an experiment's rows and renders its table and figures.
+
+    Args:
+        name: which experiment.
+        smoke: run a small version, under 30 seconds.
+        out: folder for the results; experiments/results/NAME, or a temporary folder for a small version.
+        render_only: render the rows that are in the folder again, and compute nothing.
+    """
+    experiment, console = EXPERIMENTS[name], Console(stderr=True)
+    folder = out or _default_folder(name, smoke)
+    if render_only:
+        rows = load_rows(folder)
+    else:
+        rows = save_rows(run(experiment.smoke if smoke else experiment.full, experiment.compute, console), folder)
+    experiment.render(rows, folder)
+    console.print(f"{len(rows)} rows, table and figures in [bold]{folder}[/bold]")
+
+
+def run(settings: Any, compute: Callable, console: Console) -> list[dict[str, Any]]:
+    """The rows, with a progress bar while they are computed, each with its provenance."""
+    origin, start = provenance(), time.perf_counter()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        rows = compute(settings, progress)
+    wall = time.perf_counter() - start
+    return [row | origin | {"wall_s": wall} for row in rows]
+
+
+def _default_folder(name: str, smoke: bool) -> Path:
+    if smoke:
+        return Path(tempfile.mkdtemp(prefix=f"schurfire-{name}-"))
+    return Path(__file__).parent / "results" / name
+
+
+if __name__ == "__main__":
+    sys.exit(app())

@@ -1,0 +1,1 @@
+"""Tables and figures of rows that were computed before; nothing here computes more than medians and ratios."""
