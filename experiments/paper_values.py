@@ -1,4 +1,4 @@
-"""What the paper prints, as data: its table of projections, and its statements about the figures of appendices C and D."""
+"""What the paper prints, as data: its table of projections, and what it says about the figures of its appendices."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ class Printed(NamedTuple):
     seconds: float
 
 
-# (case, n, method): the extended table of appendix B. Case 2 is printed for a matrix that the text does not describe (what
-# it describes is triangular with all eigenvalues -1), so that its values compare with nothing. The time of (3, 10,
-# "truncated") repeats the MSVR: one of the two is a slip.
+# (case, n, method): the extended table of appendix B. Case 2 is printed for a matrix that the text does not describe
+# (what it describes is triangular with all eigenvalues -1), so that its values compare with nothing. The time of
+# (3, 10, "truncated") repeats the MSVR: one of the two is a slip.
 PROJECTION = {
     (1, 10, "optimal"): Printed(4.75e-1, 9.20e-1, 6.81e-4, 9.51e1),
     (1, 10, "truncated"): Printed(9.02e-1, 9.02e-1, 1.28e-14, 1.35e-4),

@@ -56,7 +56,7 @@ def compute(settings: Settings, progress: Progress) -> list[dict[str, Any]]:
     return rows
 
 
-def _reference(A: np.ndarray, settings: Settings) -> list[dict[str, Any]]:
+def _reference(A: np.ndarray, _settings: Settings) -> list[dict[str, Any]]:
     return [_reading("matrix", A, A, np.linalg.eigvals(A))]
 
 
@@ -66,7 +66,7 @@ def _optimal(A: np.ndarray, settings: Settings) -> list[dict[str, Any]]:
     return [row | search for row in _pair_readings(A, timed.result.form, timed)]
 
 
-def _truncated(A: np.ndarray, settings: Settings) -> list[dict[str, Any]]:
+def _truncated(A: np.ndarray, _settings: Settings) -> list[dict[str, Any]]:
     timed = average_time(lambda: sf.project_stable(A), runs=100, budget=0.5)
     return _pair_readings(A, timed.result, timed)
 

@@ -13,7 +13,7 @@ _ROWS = "rows.parquet"
 def save_rows(rows: Sequence[dict[str, Any]], folder: Path) -> pl.DataFrame:
     """Writes the rows and returns them as they will be read."""
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    _write_whole(folder / _ROWS, lambda path: frame.write_parquet(path))
+    _write_whole(folder / _ROWS, frame.write_parquet)
     return frame
 
 

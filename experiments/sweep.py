@@ -1,6 +1,7 @@
 """Methods against matrix sizes: time and errors of several samples each, as in the paper's appendices C and D.
 
-Functions are compiled by JAX and timed on its tensors."""
+Functions are compiled by JAX and timed on its tensors.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -103,8 +103,10 @@ def test_spectrum_of_blocks_reads_the_diagonal_in_order(rng):
     T[5, 4], T[4, 5] = 0.25, 1.0
     spectrum = spectrum_of_blocks(T.astype("float32"))
     assert spectrum.dtype == "complex128"
-    assert spectrum[0] == np.float32(T[0, 0]) and spectrum[3] == np.float32(T[3, 3])
-    assert spectrum[1] == spectrum[2].conjugate() and spectrum[1].imag > 0
+    assert spectrum[0] == np.float32(T[0, 0])
+    assert spectrum[3] == np.float32(T[3, 3])
+    assert spectrum[1] == spectrum[2].conjugate()
+    assert spectrum[1].imag > 0
     np.testing.assert_allclose(np.sort_complex(spectrum), np.sort_complex(np.linalg.eigvals(T)), rtol=1e-6)
     assert spectrum_of_blocks(np.empty((0, 0))).shape == (0,)
 

@@ -13,11 +13,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(x: float | None, digits: int = 3) -> str:
-    """``4.75e-1`` as the paper prints numbers; an en dash for what is missing."""
+    """``4.75e-1`` as the paper prints numbers; a dash for what is missing."""
     if x is None or math.isnan(x):
-        return "–"
+        return "-"
     if x == 0 or math.isinf(x):
-        return str(int(x)) if x == 0 else "∞"
+        return f"{x:.0f}"
     mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 

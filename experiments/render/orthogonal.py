@@ -9,13 +9,9 @@ _COLOURS = {"svd": BLUE, "eigh": ORANGE, "sherif": PURPLE, "newton-schulz": GREE
 SWEEP = Sweep(
     title="Nearest orthogonal matrix",
     notes="""\
-- Compiled functions of JAX on CPU, float32, as in the paper. Errors are computed in float64 from the float32 results.
-- Medians of 5 samples and half their interquartile range; bands of the figures are the quartiles. A time is the average of
-  up to 100 consecutive runs.
-- Matrices have independent standard normal entries, as in the paper; *nearly orthogonal* ones are orthogonal plus a random
-  matrix of spectral norm 1e-3, about what one update of an optimizer does.
-- Sherif's iteration stops where it has converged; the paper runs it n times.
-- The paper shows figures without numbers; the table below holds what its text says about them.""",
+- Matrices have independent standard normal entries, as in the paper; *nearly orthogonal* ones are orthogonal plus a
+  random matrix of spectral norm 1e-3, about what one update of an optimizer does.
+- Sherif's iteration stops where it has converged; the paper runs it n times.""",
     lines=(
         *(Line(name, colour) for name, colour in _COLOURS.items()),
         *(Line(f"{name}, nearly orthogonal", colour, "--", "s") for name, colour in _COLOURS.items()),

@@ -7,12 +7,8 @@ from experiments.render.sweeps import Line, Quantity, Sweep
 SWEEP = Sweep(
     title="Real Schur decomposition",
     notes="""\
-- Compiled functions of JAX on CPU, float32, as in the paper: *built-in* is LAPACK through JAX, *portable* the Hessenberg
-  reduction and Francis iteration in array operations. Errors are computed in float64 from the float32 factors.
-- Medians of 5 samples and half their interquartile range; bands of the figures are the quartiles. A time is the average of
-  up to 20 consecutive runs, fewer where they would take more than a second.
-- Matrices have independent standard normal entries, as in the paper.
-- The paper shows figures without numbers; the table below holds what its text says about them.""",
+- *built-in* is LAPACK through JAX, *portable* the Hessenberg reduction and Francis iteration in array operations.
+- Matrices have independent standard normal entries, as in the paper.""",
     lines=(Line("built-in", BLUE), Line("portable", ORANGE, marker="s")),
     quantities=(
         Quantity("seconds", "time", "time of one decomposition [s]"),

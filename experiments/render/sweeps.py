@@ -1,4 +1,4 @@
-"""What the two sweeps over matrix sizes share: medians, the table with the paper's statements, one figure a quantity."""
+"""What the two sweeps over matrix sizes share: medians, a table with the paper's statements, a figure a quantity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,13 @@ from experiments.paper_values import Statement
 from experiments.render import style
 from experiments.render.markdown import number, origin, table
 from experiments.results import save_figure, save_text
+
+_SAMPLES = """\
+- Medians of {samples} samples and half their interquartile range; the bands of the figures are the quartiles. A time is
+  the average of consecutive runs of a compiled function, at most {runs}.
+- Compiled functions of JAX on CPU, float32, as in the paper. Errors are computed in float64 from the float32 results.
+- The paper shows figures without numbers; the first table holds what its text says about them.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,12 @@ class Sweep:
             style.close(figure)
 
     def _document(self, rows: pl.DataFrame, medians: dict[str, pl.DataFrame]) -> str:
-        parts = [f"# {self.title}", origin(rows), self.notes + _failures(rows), _statements(self.statements, medians)]
+        parts = [
+            f"# {self.title}",
+            origin(rows),
+            _SAMPLES.format(samples=rows["sample"].n_unique(), runs=rows["runs"].max()) + self.notes + _failures(rows),
+            _statements(self.statements, medians),
+        ]
         shown = _few(rows["n"].unique().sort().to_list())
         for quantity in self.quantities:
             header = ("method", *(f"n = {n}" for n in shown))
@@ -106,9 +118,10 @@ def _statement(statement: Statement, medians: pl.DataFrame) -> list[str]:
     both = medians.filter(pl.col("n").is_between(*statement.n))
     over, under = (both.filter(method=name).select("n", "median") for name in (statement.over, statement.under))
     ratio = over.join(under, on="n", suffix="_under").select(pl.col("median") / pl.col("median_under")).to_series()
-    smallest, largest = statement.n
-    ours = (ratio.median(), ratio.min(), ratio.max())
-    return [statement.text, f"{smallest} to {largest}", statement.paper, *(number(x) for x in ours)]
+    if ratio.is_empty():
+        return [statement.text, *(number(None),) * 5]
+    sizes = f"{both['n'].min()} to {both['n'].max()}"
+    return [statement.text, sizes, statement.paper, *(f"{x:.3g}" for x in (ratio.median(), ratio.min(), ratio.max()))]
 
 
 def _figure(medians: pl.DataFrame, quantity: Quantity, lines: Sequence[Line]) -> Any:

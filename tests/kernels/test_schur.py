@@ -116,7 +116,7 @@ def by_jax(A: np.ndarray, method: str) -> RealSchur:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("n", "dtype"), [(3, "float64"), (8, "float64"), (60, "float64"), (20, "float32")])
+@pytest.mark.parametrize(("n", "dtype"), [(8, "float64"), (60, "float64"), (20, "float32")])
 def test_zoo(n, dtype, method, rng):
     matrices = zoo(n, dtype, rng)
     A = np.stack(list(matrices.values()))
@@ -131,7 +131,7 @@ def test_large_matrices(method, rng):
     check(A, by_jax(A, method), names)
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(3, "float64"), (4, "float32"), (12, "float64")])
+@pytest.mark.parametrize(("n", "dtype"), [(3, "float64"), (12, "float64")])
 def test_many_small_matrices(n, dtype, rng):
     """Small integers make double eigenvalues, zero discriminants and exact ties."""
     A = rng.standard_normal((6000, n, n))
@@ -216,12 +216,15 @@ def test_standard_blocks(block, order):
     assert order == 1 or (T[0, 0] == T[1, 1] and T[0, 1] * T[1, 0] < 0)
 
 
-def test_blocks_with_an_entry_that_would_underflow_are_split():
-    block, smallest = np.array([[1.0, 1e-4], [-2.0, 1.001]]), 1e-3
+@pytest.mark.parametrize(
+    "block", [[[1.0, 1e-4], [-2.0, 1.001]], [[1.0, -2.0], [1e-4, 1.001]], [[0.0, 1e-4], [-1.0, 1e-9]]]
+)
+def test_blocks_with_an_entry_that_would_underflow_are_split(block):
+    block, smallest = np.array(block), 1e-3
     T, Z = (X[0] for X in standardise(block[None], np.eye(2)[None], np.full((1, 1), smallest)))
     assert list(block_structure(T)) == [1, 1]
     np.testing.assert_allclose(Z @ T @ Z.T, block, atol=smallest)
-    T, _ = standardise(block[None], np.eye(2)[None], np.full((1, 1), 1e-5))
+    T, _ = standardise(block[None], np.eye(2)[None], np.full((1, 1), 1e-6))
     assert list(block_structure(T[0])) == [2, 0]
 
 
@@ -312,9 +315,10 @@ def test_bad_input():
 @pytest.mark.parametrize("method", METHODS)
 def test_bad_values_are_flagged_inside_compiled_functions(method, rng):
     A = rng.standard_normal((4, 5, 5)).astype("float32")
-    clean = real_schur(jax.numpy.asarray(A), method)
+    compiled = jax.jit(functools.partial(real_schur, method=method))
+    clean = compiled(A.copy())
     A[1, 2, 3], A[2, 0, 0] = np.nan, -np.inf
-    schur = jax.jit(functools.partial(real_schur, method=method))(A)
+    schur = compiled(A)
     np.testing.assert_array_equal(schur.converged, [True, False, False, True])
     assert np.isnan(schur.T[1:3]).all() and np.isnan(schur.Z[1:3]).all()
     assert not np.asarray(schur.blocks[1:3]).any()

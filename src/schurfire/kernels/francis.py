@@ -53,7 +53,7 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
         start = xp.min(xp.where(links.first, rows, n))
         stop = xp.max(xp.where(links.last, rows, 0))
         no_bulge = xp.zeros_like(plan[:, 0, :3])
-        W, _ = xp.fori_loop(start, stop, lambda k, state: _chase(xp, *state, plan, k), (W, no_bulge))
+        W, _ = xp.fori_loop(start, stop, lambda k, state: _chase(xp, plan, k, *state), (W, no_bulge))
         return _deflate(xp, W), age, sweeps + 1
 
     W = _deflate(xp, _workspace(xp, H, Q))
@@ -172,7 +172,7 @@ def _shifts(xp: Any, T: Array, age: Array) -> tuple[Array, Array]:
     return xp.where(is_complex, mean, nearer), xp.where(is_complex, root, xp.zeros_like(root))
 
 
-def _chase(xp: Any, W: Array, bulge: Array, plan: Array, k: Any) -> tuple[Array, Array]:
+def _chase(xp: Any, plan: Array, k: Any, W: Array, bulge: Array) -> tuple[Array, Array]:
     """Applies the reflector of rows ``k, k+1, k+2`` to T from both sides and to Z^T from the left.
 
     The bulge, ``T[k : k+3, k-1]``, comes from the step before instead of from W: XLA would read it from W in the same

@@ -1,5 +1,7 @@
 """Reduction of real matrices to upper Hessenberg form by Householder reflections."""
 
+from typing import Any
+
 from schurfire.namespaces import Array, kernel, namespace
 
 
@@ -42,7 +44,7 @@ def hessenberg(A: Array) -> tuple[Array, Array]:
     return xp.where(rows[:, None] <= rows + 1, H, xp.zeros_like(H)), Q
 
 
-def _reflector(xp, x: Array, position: Array) -> tuple[Array, Array]:
+def _reflector(xp: Any, x: Array, position: Array) -> tuple[Array, Array]:
     """``v, tau`` so that ``(I - tau v v^T) x`` is zero where ``position > 0`` and equals ``x`` where it is negative.
 
     ``v`` is 1 at ``position == 0`` and 0 before; ``tau = 0`` if there is nothing to annihilate.

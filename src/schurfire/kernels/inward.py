@@ -22,7 +22,7 @@ from schurfire.regions import Disc, Region
 _FILTER = 8  # each term of the two inequalities goes through at most 8 roundings
 _SMALL = 3.0  # in radii: below, a pull moves the block by at most 400 u and the lattice is not tried
 _HORIZON = 2.0**40  # a block this many radii large cannot tell the region from its centre: 1e-12 of its distance
-_PULL = 12  # the filter's bound, and half as much again for the rounding of the four entries
+_PULL = 10  # the filter's bound and what the rounding of the four entries can add
 
 
 class Entries(NamedTuple):
@@ -139,8 +139,9 @@ def entries_of(shape: Shape, point: Invariants, frame: Frame) -> Entries:
     small = divide(xp, point.p / shape.reach / shape.reach, point.s)
     f, g = _directed(xp, shape, (point.s + small) / 2)
     h = _sign(xp, shape.h) * (point.s - small) / 2
-    above = xp.where(shape.g * shape.h >= 0, small, point.s)  # without rotation the entries are s and t themselves
-    below = xp.where(shape.g * shape.h >= 0, point.s, small)
+    upwards = _sign(xp, shape.g) == _sign(xp, shape.h)
+    above = xp.where(upwards, small, point.s)  # without rotation the entries are s and t themselves
+    below = xp.where(upwards, point.s, small)
     turn, level = _sign(xp, shape.g), shape.f == 0
     length = shape.scale
     e = shape.sign * point.e * (length / shape.reach)
@@ -157,12 +158,13 @@ def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame
     xp = namespace(block.a)
     pulled = entries_of(shape, _pull(xp, shape, nearest, frame), frame)
     holds = certainly_inside(pulled, frame)
-    if frame.radius is None:  # N^2 u never matters there: the boundary has no cusp and no absolute length
+    radius = frame.radius
+    if radius is None:  # N^2 u never matters there: the boundary has no cusp and no absolute length
         return _choose(xp, holds, pulled, _triangular(xp, block, frame))
 
     def with_lattice() -> Entries:
         fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
-        lattice, lattice_holds = _lattice(xp, shape, nearest, frame, frame.radius)
+        lattice, lattice_holds = _lattice(xp, shape, nearest, frame, radius)
         nearer = _distance(block, lattice, shape) < _distance(block, fallback, shape)
         return _choose(xp, lattice_holds & (nearer | ~holds), lattice, fallback)
 
@@ -179,7 +181,7 @@ def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariant
         e = xp.minimum(e, -error)
         return Invariants(e, s, xp.minimum(p, e * e - error * (size + e * e + offset * (s + xp.abs(e)))))
     error = _PULL * frame.unit * (1 + abs(frame.origin) / frame.radius) * (4 + size)
-    e = xp.minimum(e, 1 - 2 * error)
+    e = xp.minimum(e, 1 - 1.25 * error)  # leaves an interval for p: its ends meet at 1 - error
     p = xp.minimum(xp.maximum(p, e * e - 1 + error), (1 - e) * (1 - e) - error)
     return Invariants(e, s, p)
 

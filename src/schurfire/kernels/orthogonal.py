@@ -4,12 +4,12 @@ Of ``Z = U S V^T`` it is ``U V^T``: every singular value becomes 1. ``newton-sch
 alone. One of its steps multiplies Z by a polynomial of ``E = I - Z^T Z``, so that each singular value s becomes
 ``s (a + b e + c e^2)``, ``e = 1 - s^2``, while the singular vectors stay:
 
-- finishing: ``Z (I + E/2 + 3/8 E^2) = Z (15 I - 10 G + 3 G^2) / 8`` with ``G = Z^T Z`` (Bjorck and Bowie, SIAM J. Numer.
-  Anal. 8, 1971). ``1 - s^2`` becomes ``5/8 e^3 + O(e^4)``, and every s in (0, sqrt(7/3)) tends to 1, without overtaking.
-- opening: four steps that each multiply a small s by 4 (finishing alone: 15/8) and send [0.064, 1] into [0.25, 1], then
-  one that sends [0.25, 1] into [0.84, 1.16]. No s of [0.064, 1] is made smaller than 0.25, so that rounding errors of the
-  large singular values are not blown up (Nakatsukasa and Higham, SIAM J. Matrix Anal. 33, 2012): polynomials that gain
-  more per step dip lower. Five opening steps bring [0.001, 1] to where finishing takes over.
+- finishing: ``Z (I + E/2 + 3/8 E^2) = Z (15 I - 10 G + 3 G^2) / 8`` with ``G = Z^T Z`` (Bjorck and Bowie, SIAM J.
+  Numer. Anal. 8, 1971). ``1 - s^2`` becomes ``5/8 e^3 + O(e^4)``, and every s in (0, sqrt(7/3)) tends to 1.
+- opening: four steps that each multiply a small s by 4 (finishing alone: 15/8) and send [0.064, 1] into [0.25, 1],
+  then one that sends [0.25, 1] into [0.84, 1.16]. No s of [0.064, 1] falls below 0.25, so that rounding errors of the
+  large singular values are not blown up (Nakatsukasa and Higham, SIAM J. Matrix Anal. 33, 2012): polynomials that
+  gain more per step dip lower. Five opening steps bring [0.001, 1] to where finishing takes over.
 """
 
 import functools
@@ -54,9 +54,9 @@ def nearest_orthogonal(Z: Array, method: str = "newton-schulz") -> Array:
     Raises:
         InvalidInputError: Z is no stack of finite real square matrices, or the method is unknown.
         NotConvergedError: a matrix is singular to working precision: its singular values have a ratio below about
-            ``n eps`` (``eigh`` and ``sherif``: ``sqrt(n eps)``). A singular matrix has many nearest orthogonal
-            matrices; ``svd`` returns one of them. Inside ``jit`` these matrices come back as NaN, while the
-            functions of ``schurfire.kernels.orthogonal`` return a flag.
+            ``n eps``, or ``eigh`` or ``sherif`` ended with ``||I - Q^T Q||_F > 0.1``. A singular matrix has many
+            nearest orthogonal matrices; ``svd`` returns one of them. Inside ``jit`` these matrices come back as
+            NaN, while the functions of ``schurfire.kernels.orthogonal`` return a flag.
 
     Cost: 3 matrix products in float32 and 6 in float64 where ``||Z^T Z - I||`` is about 0.001 to 0.01; about 30 for a
     random matrix.
@@ -97,7 +97,7 @@ def newton_schulz(Z: Array) -> Polar:
     # A finishing step leaves I - Q^T Q = 5/8 E^3 + 15/64 E^4 + 9/64 E^5, at most ||E^2||_F^(3/2) where ||E|| <= 1.
     tolerance = (math.sqrt(n) * float(finfo(Z).eps) / 2) ** (2 / 3)
 
-    def unfinished(step: Array, Z: Array, E: Array, E2: Array, size: Array) -> Array:
+    def unfinished(step: Array, _Z: Array, _E: Array, _E2: Array, size: Array) -> Array:
         return (step < limit) & xp.any(size > tolerance)
 
     def advance(step: Array, Z: Array, E: Array, E2: Array, size: Array) -> tuple[Array, ...]:
@@ -132,12 +132,11 @@ def polar_svd(Z: Array) -> Polar:
 
 @kernel
 def polar_eigh(Z: Array) -> Polar:
-    """``Z (Z^T Z)^(-1/2)`` by an eigendecomposition; converged where ``Z^T Z`` is numerically positive definite."""
+    """``Z (Z^T Z)^(-1/2)`` by an eigendecomposition of ``Z^T Z``."""
     xp = namespace(Z)
     Z = _moderate(Z)
     values, V = xp.eigh(_gram(Z))
-    converged = values[..., 0] > Z.shape[-1] * float(finfo(Z).eps) * values[..., -1]
-    return Polar(xp.matmul(xp.matmul(Z, V / xp.sqrt(values)[..., None, :]), xp.swapaxes(V, -1, -2)), converged)
+    return _checked(xp.matmul(xp.matmul(Z, V / xp.sqrt(values)[..., None, :]), xp.swapaxes(V, -1, -2)))
 
 
 @kernel
@@ -158,19 +157,19 @@ def polar_sherif(Z: Array) -> Polar:
     X = X / mean
     E = xp.solve(identity + X, identity - X)
     tolerance = math.sqrt(finfo(Z).eps)  # the next Y has X Y^2 = I - E^2
-    # A small eigenvalue x of X Y^2 becomes 4 x in a step; x = n eps is zero to working precision.
-    limit = math.ceil(-math.log(n * finfo(Z).eps, 4)) + 5
+    # A small eigenvalue x of X Y^2 becomes 4 x in a step; below eps it is rounding error.
+    limit = math.ceil(-math.log(finfo(Z).eps, 4)) + 5
 
-    def unfinished(step: Array, Y: Array, E: Array, error: Array) -> Array:
+    def unfinished(step: Array, _Y: Array, _E: Array, error: Array) -> Array:
         return (step < limit) & xp.any(error > tolerance)
 
-    def advance(step: Array, Y: Array, E: Array, error: Array) -> tuple[Array, Array, Array, Array]:
+    def advance(step: Array, Y: Array, E: Array, _error: Array) -> tuple[Array, Array, Array, Array]:
         square = xp.matmul(E, E)
         E_next = xp.solve(2.0 * identity - square, square)
         return step + 1, Y + xp.matmul(Y, E), E_next, _frobenius(E_next)
 
-    _, Y, E, error = xp.while_loop(unfinished, advance, (np.int32(0), Z / xp.sqrt(mean), E, _frobenius(E)))
-    return Polar(Y + xp.matmul(Y, E), error <= tolerance)
+    _, Y, E, _ = xp.while_loop(unfinished, advance, (np.int32(0), Z / xp.sqrt(mean), E, _frobenius(E)))
+    return _checked(Y + xp.matmul(Y, E))
 
 
 _METHODS: dict[str, Callable[[Array], Polar]] = {
@@ -193,6 +192,12 @@ def _jitted(method: Callable[[Array], Polar]) -> Callable[[Array], Polar]:
     import jax
 
     return jax.jit(method)
+
+
+def _checked(Q: Array) -> Polar:
+    """Q, converged where it is orthogonal to 0.1: what was lost by forming ``Z^T Z`` shows in the result alone."""
+    xp = namespace(Q)
+    return Polar(Q, _frobenius(xp.eye(Q.shape[-1], dtype=dtype_name(Q)) - _gram(Q)) <= 0.1)
 
 
 def _finish(Z: Array, E: Array, E2: Array) -> Array:

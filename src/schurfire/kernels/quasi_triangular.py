@@ -66,7 +66,7 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
 
 
 class _Turn(NamedTuple):
-    """``[[a, b], [c, d]]`` after the rotation ``[[cos, sin], [-sin, cos]]`` from the left, its transpose from the right."""
+    """``R [[., .], [., .]] R^T = [[a, b], [c, d]]`` with the rotation ``R = [[cos, sin], [-sin, cos]]``."""
 
     cos: Array
     sin: Array
@@ -104,8 +104,13 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
     cos = xp.sqrt(0.5 * (1 + xp.abs(total) / xp.where(length > 0, length, one)))
     sin = xp.where(length > 0, -sign * p / xp.where(length > 0, length * cos, one), zero)
     mean = 0.5 * a + 0.5 * d
+    cos = xp.where(length > 0, cos, one)
+    larger, smaller = unit * larger, unit * smaller
     upper, lower = xp.where(upper_is_larger, larger, smaller), xp.where(upper_is_larger, smaller, larger)
-    equal = _Turn(xp.where(length > 0, cos, one), sin, mean, unit * upper, unit * lower, mean)
+    equal = _Turn(cos, sin, mean, upper, lower, mean)
+    # The same without the smaller entry, and with a quarter turn where that is the upper one.
+    double = _Turn(cos, sin, mean, larger, zero, mean)
+    double = _chosen(xp, upper_is_larger, double, _Turn(-sin, cos, mean, -larger, zero, mean))
 
     # (z, c) is the eigenvector of d + z; that z = p ± root has the sign of p avoids cancellation.
     root = xp.sqrt(xp.maximum(discriminant, zero))
@@ -116,12 +121,15 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
     cos = xp.where(norm > 0, z / safe_norm, one)
     split = _Turn(cos, gamma / safe_norm, d + unit * z, b - c, zero, d - unit * product)
 
-    is_complex = xp.logical_and(opposite, gap < 0)
-    is_complex = xp.logical_and(is_complex, xp.abs(discriminant) * unit >= 4 * smallest)  # abs(larger) < 4
+    turn = _chosen(xp, xp.logical_and(opposite, gap < 0), equal, split)
+    is_double = xp.logical_and(xp.logical_and(opposite, gap < 0), xp.abs(discriminant) * unit < 4 * smallest)
+    turn = _chosen(xp, is_double, double, turn)  # the larger entry is below 4 units
     is_standard = xp.logical_and(a == d, xp.sign(b) * xp.sign(c) < 0)
-    kept = _Turn(one, zero, a, b, c, d)
-    turn = _Turn(*(xp.where(is_complex, x, y) for x, y in zip(equal, split, strict=True)))
-    return _Turn(*(xp.where(is_standard, x, y) for x, y in zip(kept, turn, strict=True)))
+    return _chosen(xp, is_standard, _Turn(one, zero, a, b, c, d), turn)
+
+
+def _chosen(xp: Any, condition: Array, yes: _Turn, no: _Turn) -> _Turn:
+    return _Turn(*(xp.where(condition, x, y) for x, y in zip(yes, no, strict=True)))
 
 
 def with_band(xp: Any, T: Array, diagonal: Array, above: Array, below: Array) -> Array:

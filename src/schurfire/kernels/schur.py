@@ -147,8 +147,8 @@ def _lapack(xp: Any, A: Array) -> tuple[Array, Array, Array]:
     if _is_jax(A):
         import jax
 
-        T, Z = jax.lax.linalg.schur(A)
-        return T, Z, xp.all(xp.isfinite(Z), axis=(-2, -1))
+        factors = jax.lax.linalg.schur(A)  # T and Z, NaN where LAPACK reports failure
+        return factors[0], factors[1], xp.all(xp.isfinite(factors[1]), axis=(-2, -1))
     return tuple(xp.convert_to_tensor(x, dtype=x.dtype.name) for x in _lapack_each(concrete(A, "A")))
 
 
@@ -156,7 +156,8 @@ def _lapack_each(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     T, Z, converged = np.zeros_like(A), np.zeros_like(A), np.ones(A.shape[:-2], dtype=bool)
     for index in np.ndindex(A.shape[:-2]):
         try:
-            T[index], Z[index] = scipy.linalg.schur(A[index], output="real", check_finite=False)
+            factors = scipy.linalg.schur(A[index], output="real", check_finite=False)
+            T[index], Z[index] = factors[0], factors[1]
         except scipy.linalg.LinAlgError:
             converged[index] = False
     return T, Z, converged

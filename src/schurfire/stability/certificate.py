@@ -107,7 +107,7 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
 
     >>> import numpy as np
     >>> print(certify(np.array([[0.9, 5.0], [0.0, -0.8]])))
-    stable: both eigenvalues in |z| < 1, at least 0.0999 inside; proven exactly by 2 diagonal blocks
+    stable: both eigenvalues in |z| < 1, at least 0.0998 inside; proven exactly by 2 diagonal blocks
     >>> certify(np.array([[0.6, 0.8], [-0.8, 0.6]])).is_stable
     False
     """
