@@ -10,7 +10,7 @@ costs O(n^3) per sweep instead of O(n^2), and rounds ``M`` relative to ``||T||^2
 are small compared with ``||T||`` are lost in it. Chasing needs only the first column of ``M``, three numbers.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from schurfire.kernels.quasi_triangular import next_entries, previous_entries, subdiagonal, superdiagonal
 from schurfire.namespaces import NUMPY, Array, finfo, kernel, namespace
@@ -32,7 +32,7 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
 
     Returns:
         ``T``, ``Z`` and for each matrix, shape (batch,), whether all its blocks were reduced to order 1 or 2 within
-        ``30 max(n, 10)`` sweeps; if not, ``T`` is a Hessenberg matrix that is orthogonally similar to ``H``.
+        ``30 max(n, 10)`` sweeps; if not, its ``T`` and ``Z`` are unfinished.
 
     Cost: for random matrices about ``1.9 n`` sweeps, together ``n^2`` steps of O(n) operations per matrix.
     """
@@ -42,25 +42,25 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
         return H, Q, xp.all(xp.isfinite(H), axis=(-2, -1))
     limit = _SWEEPS_PER_ROW * max(n, 10)
 
-    def unfinished(W, age, sweeps):
-        return xp.logical_and(xp.any(_Links(xp, _factor(W)).inner), sweeps < limit)
+    def unfinished(W, age, active, sweeps):
+        return xp.logical_and(xp.any(active), sweeps < limit)
 
-    def sweep(W, age, sweeps):
-        links = _Links(xp, _factor(W))
+    def sweep(W, age, active, sweeps):
+        W, band = _deflated(xp, W)
+        links = _Links(xp, band)
         age = age + xp.cast(links.last, "int32")
-        plan = _plan(xp, _factor(W), links, age)
+        plan = _plan(xp, band, links, age)
         rows = xp.arange(n, dtype="int32")
         start = xp.min(xp.where(links.first, rows, n))
         stop = xp.max(xp.where(links.last, rows, 0))
         no_bulge = xp.zeros_like(plan[:, 0, :3])
         W, _ = xp.fori_loop(start, stop, lambda k, state: _chase(xp, plan, k, *state), (W, no_bulge))
-        return _deflate(xp, W), age, sweeps + 1
+        return W, age, xp.any(links.inner, axis=-1), sweeps + 1
 
-    W = _deflate(xp, _workspace(xp, H, Q))
     age = xp.zeros_like(H[:, :, 0], dtype="int32")
-    W, _, _ = xp.while_loop(unfinished, sweep, (W, age, 0))
-    T, Z = _factor(W), xp.swapaxes(W[:, :n, n:], -1, -2)
-    return T, Z, xp.logical_not(xp.any(_Links(xp, T).inner, axis=-1))
+    state = (_workspace(xp, H, Q), age, xp.ones_like(H[:, 0, 0], dtype="bool"), 0)
+    W, _, active, _ = xp.while_loop(unfinished, sweep, state)
+    return _factor(W), xp.swapaxes(W[:, :n, n:], -1, -2), xp.logical_not(active)
 
 
 def _workspace(xp: Any, H: Array, Q: Array) -> Array:
@@ -81,11 +81,19 @@ def _factor(W: Array) -> Array:
 # --- the structure of T -----------------------------------------------------------------------------------------------
 
 
+class _Band(NamedTuple):
+    """``T[k, k]``, ``T[k, k+1]`` and ``T[k+1, k]`` for all rows k, shape (batch, n), the last two ending with a 0."""
+
+    diagonal: Array
+    above: Array
+    below: Array
+
+
 class _Links:
     """Which rows k of T, shape (batch, n), lie where in unreduced diagonal blocks of order 3 and more."""
 
-    def __init__(self, xp: Any, T: Array) -> None:
-        below = subdiagonal(xp, T) != 0
+    def __init__(self, xp: Any, band: _Band) -> None:
+        below = band.below != 0
         above = previous_entries(xp, below)
         self.ends = xp.logical_not(below)  # last rows of blocks of any order
         self.inner = xp.logical_and(above, below)
@@ -93,8 +101,8 @@ class _Links:
         self.last = xp.logical_and(xp.logical_not(below), xp.logical_and(above, previous_entries(xp, above)))
 
 
-def _deflate(xp: Any, W: Array) -> Array:
-    """Sets what is negligible to zero: subdiagonal entries, and rounding errors below them.
+def _deflated(xp: Any, W: Array) -> tuple[Array, _Band]:
+    """W and the band of its T, with zeros for negligible subdiagonal entries and for rounding errors below them.
 
     An entry ``c = T[k+1, k]`` beside ``a, b, d = T[k, k], T[k, k+1], T[k+1, k+1]`` is negligible if it is small
     compared with ``|a| + |d|`` and if ``|b c| <= eps |d| |a - d|`` (Ahues and Tisseur, 1997), written in the order
@@ -104,8 +112,8 @@ def _deflate(xp: Any, W: Array) -> Array:
     n = T.shape[-1]
     eps, tiny = float(finfo(T).eps), float(finfo(T).tiny)
     floor = tiny * (n / eps)
-    a = xp.diagonal(T, axis1=-2, axis2=-1)
-    b, c = xp.abs(superdiagonal(xp, T)), xp.abs(subdiagonal(xp, T))
+    band = _Band(xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T))
+    a, b, c = band.diagonal, xp.abs(band.above), xp.abs(band.below)
     d = next_entries(xp, a)
     size = xp.abs(a) + xp.abs(d)
     size = xp.where(size == 0, previous_entries(xp, c) + next_entries(xp, c), size)
@@ -115,26 +123,27 @@ def _deflate(xp: Any, W: Array) -> Array:
     scale = xp.maximum(large + more, tiny)
     ahues_tisseur = less * (more / scale) <= xp.maximum(eps * (small * (large / scale)), floor)
     negligible = xp.logical_or(c <= floor, xp.logical_and(c <= eps * size, ahues_tisseur))
+    band = band._replace(below=xp.where(negligible, xp.zeros_like(c), band.below))
     negligible = xp.concatenate([negligible, xp.zeros_like(negligible)], axis=-1)
     column = xp.arange(2 * n)
     below = xp.arange(n + 2)[:, None] - xp.where(column < n, column, n + 2)
     drop = xp.logical_or(below > 1, xp.logical_and(below == 1, negligible[:, None, :]))
-    return xp.where(drop, xp.zeros_like(W), W)
+    return xp.where(drop, xp.zeros_like(W), W), band
 
 
 # --- one sweep --------------------------------------------------------------------------------------------------------
 
 
-def _plan(xp: Any, T: Array, links: _Links, age: Array) -> Array:
+def _plan(xp: Any, band: _Band, links: _Links, age: Array) -> Array:
     """What a sweep does at row k, shape (batch, n, 4): ``[x, 0]`` starts a bulge with x, ``[0, 1]`` chases one."""
-    n = T.shape[-1]
+    a, b, c = band
+    n = a.shape[-1]
     rows = xp.arange(n, dtype="int32")
     here_or_below = xp.logical_and(links.ends[:, None, :], rows >= rows[:, None])
     end = xp.min(xp.where(here_or_below, rows, n - 1), axis=-1)
-    re, im = _shifts(xp, T, age)
+    re, im = _shifts(xp, band, age)
     re, im = xp.take_along_axis(re, end, axis=-1), xp.take_along_axis(im, end, axis=-1)
 
-    a, b, c = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
     scale = xp.abs(a - re) + im + xp.abs(c)
     scale = xp.where(scale > 0, scale, xp.ones_like(scale))
     c_scaled = c / scale
@@ -146,7 +155,7 @@ def _plan(xp: Any, T: Array, links: _Links, age: Array) -> Array:
     return xp.stack([*starts, xp.cast(links.inner, a.dtype)], axis=-1)
 
 
-def _shifts(xp: Any, T: Array, age: Array) -> tuple[Array, Array]:
+def _shifts(xp: Any, band: _Band, age: Array) -> tuple[Array, Array]:
     """Shifts ``re + i im`` and ``re - i im`` for a block with last row k, shape (batch, n) each.
 
     They are the eigenvalues of its last 2x2 block if these are complex, else twice the one nearer to ``T[k, k]``. A
@@ -154,8 +163,8 @@ def _shifts(xp: Any, T: Array, age: Array) -> tuple[Array, Array]:
     ``[[d + 0.75 s, -0.4375 s], [s, d + 0.75 s]]`` with the size s of its last two subdiagonal entries: EISPACK's and
     LAPACK's choice.
     """
-    d = xp.diagonal(T, axis1=-2, axis2=-1)
-    a, b, c = (previous_entries(xp, x) for x in (d, superdiagonal(xp, T), subdiagonal(xp, T)))
+    d = band.diagonal
+    a, b, c = (previous_entries(xp, x) for x in band)
     s = xp.abs(c) + xp.abs(previous_entries(xp, c))
     exceptional = age % _SWEEPS_BEFORE_EXCEPTION == 0
     a, b = xp.where(exceptional, d + 0.75 * s, a), xp.where(exceptional, -0.4375 * s, b)

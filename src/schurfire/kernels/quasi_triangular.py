@@ -27,17 +27,16 @@ def block_structure(T: Array) -> Array:
 
 
 @kernel
-def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
+def standardise(T: Array, Z: Array) -> tuple[Array, Array]:
     """``Z T Z^T`` with every 2x2 block of T either split or in standard form: ``[[a, b], [c, a]]`` with ``b c < 0``.
 
-    One plane rotation per block: to an eigenvector if the eigenvalues are real, else to equal diagonal entries.
-    Backward stable. Blocks that have their form already are left bit-identical.
+    One plane rotation per block: to an eigenvector if the eigenvalues are real, else to equal diagonal entries and
+    ``|b| >= |c|``, so that scaling T cannot underflow b alone. Backward stable. Blocks that have equal diagonal
+    entries and ``b c < 0`` already are left bit-identical.
 
     Args:
         T: block triangular with diagonal blocks of order 1 and 2, shape (batch, n, n).
         Z: orthogonal, shape (batch, n, n).
-        smallest: shape (batch, 1); a rotated block whose ``b`` or ``c`` would be smaller is split as if it had a
-            double eigenvalue, so that scaling T back cannot underflow one of the two alone.
 
     Cost: O(n^2) per matrix, no loop: the blocks are disjoint.
     """
@@ -45,7 +44,7 @@ def standardise(T: Array, Z: Array, smallest: Array) -> tuple[Array, Array]:
     a, b, c = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
     is_first = c != 0
     is_second = previous_entries(xp, is_first)
-    turn = _standard_block(xp, a, b, c, next_entries(xp, a), smallest)
+    turn = _standard_block(xp, a, b, c, next_entries(xp, a))
 
     zero, one = xp.zeros_like(a), xp.ones_like(a)
     same = xp.where(is_first, turn.cos, xp.where(is_second, previous_entries(xp, turn.cos), one))[:, :, None]
@@ -76,7 +75,7 @@ class _Turn(NamedTuple):
     d: Array
 
 
-def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: Array) -> _Turn:
+def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array) -> _Turn:
     """The rotation of one block for every entry; meaningless but finite where c = 0.
 
     A compiler may compute an expression anew for each of its uses, with or without fused multiply-add. So no branch
@@ -94,23 +93,19 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
     discriminant = xp.where(opposite, gap * (xp.abs(p) + root_of_product), p * p + beta * gamma)
 
     # Rotated to equal diagonal entries, the off-diagonal ones keep their difference b - c and have the discriminant as
-    # product. The larger is a sum without cancellation; dividing for the smaller one fixes its sign.
+    # product: the larger is a sum without cancellation, dividing gives the smaller one and its sign. Where the larger
+    # is c, a quarter turn follows.
     total, difference = beta + gamma, beta - gamma
     length = xp.sqrt(total * total + 4 * p * p)
-    sign = xp.where(total < 0, -one, one)
-    larger = sign * 0.5 * (xp.abs(difference) + length)  # at least 1/2 in magnitude
-    smaller = discriminant / larger
-    upper_is_larger = sign * difference >= 0
-    cos = xp.sqrt(0.5 * (1 + xp.abs(total) / xp.where(length > 0, length, one)))
-    sin = xp.where(length > 0, -sign * p / xp.where(length > 0, length * cos, one), zero)
+    safe_length = xp.where(length > 0, length, one)
+    cos = xp.where(length > 0, xp.sqrt(0.5 * (1 + xp.abs(total) / safe_length)), one)
+    sin = xp.where(total < 0, p, -p) / (safe_length * cos)
+    larger = 0.5 * (xp.abs(difference) + length)  # at least 1/2
+    larger = xp.where(difference < 0, -larger, larger)
+    is_upper = xp.where(total < 0, -difference, difference) >= 0
     mean = 0.5 * a + 0.5 * d
-    cos = xp.where(length > 0, cos, one)
-    larger, smaller = unit * larger, unit * smaller
-    upper, lower = xp.where(upper_is_larger, larger, smaller), xp.where(upper_is_larger, smaller, larger)
-    equal = _Turn(cos, sin, mean, upper, lower, mean)
-    # The same without the smaller entry, and with a quarter turn where that is the upper one.
-    double = _Turn(cos, sin, mean, larger, zero, mean)
-    double = _chosen(xp, upper_is_larger, double, _Turn(-sin, cos, mean, -larger, zero, mean))
+    cos, sin = xp.where(is_upper, cos, -sin), xp.where(is_upper, sin, cos)
+    equal = _Turn(cos, sin, mean, unit * larger, unit * (discriminant / larger), mean)
 
     # (z, c) is the eigenvector of d + z; that z = p ± root has the sign of p avoids cancellation.
     root = xp.sqrt(xp.maximum(discriminant, zero))
@@ -122,8 +117,6 @@ def _standard_block(xp: Any, a: Array, b: Array, c: Array, d: Array, smallest: A
     split = _Turn(cos, gamma / safe_norm, d + unit * z, b - c, zero, d - unit * product)
 
     turn = _chosen(xp, xp.logical_and(opposite, gap < 0), equal, split)
-    is_double = xp.logical_and(xp.logical_and(opposite, gap < 0), xp.abs(discriminant) * unit < 4 * smallest)
-    turn = _chosen(xp, is_double, double, turn)  # the larger entry is below 4 units
     is_standard = xp.logical_and(a == d, xp.sign(b) * xp.sign(c) < 0)
     return _chosen(xp, is_standard, _Turn(one, zero, a, b, c, d), turn)
 

@@ -174,6 +174,5 @@ def _portable(xp: Any, A: Array) -> tuple[Array, Array, Array]:
     one = xp.ones_like(size)
     scale = xp.where(size > large, large * one, xp.where(size < 1 / large, one / large, one))
     T, Z, converged = francis(*hessenberg(A / scale))
-    tiny = float(finfo(A).tiny)
-    T, Z = standardise(T, Z, xp.maximum(tiny / scale[:, 0], tiny))
+    T, Z = standardise(T, Z)
     return xp.reshape(T * scale, shape), xp.reshape(Z, shape), xp.reshape(converged, shape[:-2])

@@ -72,7 +72,7 @@ def eigenvalue_figure(
     if region is None:
         region = Disc() if form is None else form.region
     clouds = _clouds(A, form, dense, region)
-    figure = Figure(figsize=(6.4, 7.2), layout="constrained")
+    figure = Figure(figsize=(6.4, 7.9), layout="constrained")
     axes = figure.add_subplot()
     frame = _Frame.around(np.concatenate([cloud.values for cloud in clouds]), region)
     frame.apply(axes)

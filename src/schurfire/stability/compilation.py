@@ -30,10 +30,10 @@ def _cached_on_disk() -> Iterator[None]:
     """
     with _options_lock:
         options: dict[str, Any] = {"jax_persistent_cache_min_compile_time_secs": 0.0}
-        directory = None if jax.config.jax_compilation_cache_dir else _cache_directory()
+        directory = None if _option("jax_compilation_cache_dir") else _cache_directory()
         if directory is not None:
             options["jax_compilation_cache_dir"] = str(directory)
-        before = {name: getattr(jax.config, name) for name in options}
+        before = {name: _option(name) for name in options}
         try:
             for name, value in options.items():
                 jax.config.update(name, value)
@@ -43,6 +43,10 @@ def _cached_on_disk() -> Iterator[None]:
                 jax.config.update(name, value)
             if directory is not None:
                 reset_cache()  # JAX opens a cache once per process, and would go on using this directory
+
+
+def _option(name: str) -> Any:
+    return getattr(jax.config, name)
 
 
 def _cache_directory() -> Path | None:

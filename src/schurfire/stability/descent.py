@@ -71,7 +71,7 @@ def descend(A: np.ndarray, Z: np.ndarray, disc: bool, max_iterations: int, toler
         return Minima(*map(np.asarray, search(A, Z, np.int64(max_iterations), np.float64(tolerance))))
 
 
-def _processor() -> jax.Device:
+def _processor() -> Any:
     """The CPU if JAX has it: an accelerator would spend these thousands of small steps on launching kernels."""
     try:
         return jax.local_devices(backend="cpu")[0]
@@ -251,7 +251,7 @@ class _JaxNamespace:
 _JAX = _JaxNamespace()
 
 
-def _nearest_entries(disc: bool, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
+def _nearest_entries(disc: bool, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
     """The entries of the blocks of the closed region nearest to [[a, b], [c, d]] (see ``kernels.blocks``)."""
     e, f, g, h = (a + d) / 2, (a - d) / 2, (b + c) / 2, (c - b) / 2
     w = jnp.hypot(f, g)
@@ -263,7 +263,7 @@ def _nearest_entries(disc: bool, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, A
     e, f, g = sign * point.e, f * stretch, jnp.where(w > 0, g * stretch, (point.s + t) / 2)
     h = jnp.where(h < 0, -1.0, 1.0) * (point.s - t) / 2
     moved = (e + f, g - h, g + h, e - f)
-    return tuple(jnp.where(is_stable, old, new) for old, new in zip((a, b, c, d), moved, strict=True))
+    return [jnp.where(is_stable, old, new) for old, new in zip((a, b, c, d), moved, strict=True)]
 
 
 # --- stacks of matrices -----------------------------------------------------------------------------------------------
