@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test test-slow test-torch lint types contract check bench experiments smoke clean
+.PHONY: demo test test-slow test-torch test-tensorflow lint types contract check bench experiments smoke clean
 
 demo: $(READY)
 	$(BIN)/schurfire demo --out demo
@@ -14,10 +14,14 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m "slow"
 
-# The kernels on Keras' PyTorch backend; the CPU build of PyTorch is enough.
+# The kernels on Keras' other backends; the CPU build of PyTorch is enough.
 test-torch: $(READY)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet torch==2.13.0
-	KERAS_BACKEND=torch $(BIN)/python -m pytest -q tests/test_torch_backend.py
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -q tests/test_tensor_backends.py
+
+test-tensorflow: $(READY)
+	$(BIN)/python -c "import tensorflow" 2>/dev/null || $(BIN)/pip install --quiet tensorflow-cpu==2.21.0
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -q tests/test_tensor_backends.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -51,11 +51,12 @@ def main(
     Args:
         name: which experiment.
         smoke: run a small version, under 30 seconds.
-        out: folder for the results; experiments/results/NAME, or a temporary folder for a small version.
+        out: folder that gets a folder of the experiment's name; experiments/results, or a temporary one for a small
+            version.
         render_only: render the rows that are in the folder again, and compute nothing.
     """
     experiment, console = EXPERIMENTS[name], Console(stderr=True)
-    folder = out or _default_folder(name, smoke)
+    folder = (out or _default_folder(smoke)) / name
     if render_only:
         rows = load_rows(folder)
     else:
@@ -74,10 +75,8 @@ def run(settings: Any, compute: Callable, console: Console) -> list[dict[str, An
     return [row | origin | {"wall_s": wall} for row in rows]
 
 
-def _default_folder(name: str, smoke: bool) -> Path:
-    if smoke:
-        return Path(tempfile.mkdtemp(prefix=f"schurfire-{name}-"))
-    return Path(__file__).parent / "results" / name
+def _default_folder(smoke: bool) -> Path:
+    return Path(tempfile.mkdtemp(prefix="schurfire-")) if smoke else Path(__file__).parent / "results"
 
 
 if __name__ == "__main__":

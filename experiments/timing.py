@@ -18,17 +18,16 @@ class Timed:
 def average_time(function: Callable[[], Any], runs: int, budget: float) -> Timed:
     """Averages ``runs`` consecutive runs, or as many (at least one) as fit into about ``budget`` seconds.
 
-    A run before the first counted one compiles what is compiled. If that run alone is long, the number of
-    counted runs follows from the second.
+    A first run compiles what is compiled; how many runs fit follows from a second one.
     """
     function()
     start = time.perf_counter()
     result = function()
     first = time.perf_counter() - start
-    more = min(runs - 1, int(budget / first) - 1)
-    if more <= 0:
+    count = min(runs, int(budget / first))
+    if count <= 1:
         return Timed(result, first, 1)
     start = time.perf_counter()
-    for _ in range(more):
+    for _ in range(count):
         result = function()
-    return Timed(result, (time.perf_counter() - start) / more, more)
+    return Timed(result, (time.perf_counter() - start) / count, count)

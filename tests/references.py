@@ -5,8 +5,9 @@ polynomial, and the nearest block is the best of all candidates of Noferini and 
 write down, in hundreds of digits.
 """
 
+import math
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -63,10 +64,9 @@ def nearest(block: np.ndarray, region: Disc | HalfPlane) -> tuple[float, np.ndar
     block = np.asarray(block, float)
     centre = region.bound if isinstance(region, HalfPlane) else region.centre
     radius = 1.0 if isinstance(region, HalfPlane) else region.radius
-    sizes = [abs(x) for x in (*block.ravel(), centre, radius) if x != 0]
-    spread = max(0, int(4 * np.log10(max(sizes) / min(sizes)))) if max(sizes) / min(sizes) < 1e300 else 1300
+    decades = [math.log10(abs(x)) for x in (*block.ravel(), centre, radius) if x != 0]
     with localcontext() as context:
-        context.prec = DIGITS + spread
+        context.prec = DIGITS + 2 * int(max(decades) - min(decades))
         context.Emin, context.Emax = -(10**6), 10**6
         r, shift = Decimal(radius), _scaled(Decimal(centre), I2)
         A = _scaled(1 / r, _sum(_decimal(block), shift, -1))
@@ -168,21 +168,22 @@ def _real_roots(polynomial: list[Decimal]) -> list[Decimal]:
 
 
 def _root_between(p: list[Decimal], slope: list[Decimal], lo: Decimal, hi: Decimal, rises: bool) -> Decimal:
-    """Newton's method and bisection (of the exponent, while that is wide) in turn, inside a bracket."""
-    with localcontext() as context:
-        precision = Decimal(10) ** (5 - context.prec)
-    for step in range(10_000):
-        x = _middle(lo, hi)
-        if step % 2 and (s := _value(slope, last)) != 0:
-            newton = last - _value(p, last) / s
-            if abs(newton - last) <= precision * abs(last):
-                return newton
-            x = newton if lo < newton < hi else x
+    """Newton's method inside a bracket, and bisection (of the exponent, while that is wide) where it is slow."""
+    precision = Decimal(10) ** (5 - getcontext().prec)
+    x, last_step = _middle(lo, hi), hi - lo
+    for _ in range(10_000):
         value = _value(p, x)
-        if value == 0 or hi - lo <= precision * abs(x):
+        if value == 0:
             return x
         lo, hi = (x, hi) if (value < 0) == rises else (lo, x)
-        last = x
+        s = _value(slope, x)
+        newton = x - value / s if s else lo
+        if lo < newton < hi and abs(newton - x) < abs(last_step) / 4:
+            x, last_step = newton, newton - x
+        else:
+            x, last_step = _middle(lo, hi), hi - lo
+        if abs(last_step) <= precision * abs(x):
+            return x
     raise AssertionError("The bracket did not shrink.")
 
 
@@ -190,7 +191,7 @@ def _middle(lo: Decimal, hi: Decimal) -> Decimal:
     if lo < 0 < hi:
         return Decimal(0)
     if lo == 0 or hi == 0:
-        return (lo + hi) / 10**8
+        return (lo + hi) / 10**20
     small, large = sorted((abs(lo), abs(hi)))
     return (lo + hi) / 2 if large < 4 * small else (lo * hi).sqrt().copy_sign(lo)
 

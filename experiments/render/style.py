@@ -23,7 +23,6 @@ _QUIET = {
     "grid.linewidth": 0.6,
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "legend.frameon": False,
 }
 
 

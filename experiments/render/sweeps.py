@@ -143,5 +143,5 @@ def _figure(medians: pl.DataFrame, quantity: Quantity, lines: Sequence[Line]) ->
     sizes = _few(medians["n"].unique().sort().to_list())
     axes.set_xticks(sizes, [str(n) for n in sizes])
     axes.minorticks_off()
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8.5)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8.5, frameon=False)
     return figure

@@ -57,10 +57,11 @@ class _NumpyNamespace:
 
 
 class _KerasNamespace:
-    """``keras.ops``, with matrix products in the full precision of their operands.
+    """``keras.ops``, computing in the full precision of the operands.
 
-    On GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, which is too coarse for orthogonality
-    and for rounding-error bounds.
+    On GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, and on PyTorch and TensorFlow Keras casts
+    the float64 operands of some functions, and Python numbers beside them, to float32. Both are too coarse for
+    rounding-error bounds, so these functions are taken from the backend itself.
     """
 
     def __init__(self) -> None:
@@ -68,15 +69,51 @@ class _KerasNamespace:
         import keras
 
         self._ops = keras.ops
+        self.backend: str = keras.backend.backend()
         self.standardize_dtype = keras.backend.standardize_dtype
-        if keras.backend.backend() == "jax":
-            import jax.numpy as jnp
-
-            self.matmul = functools.partial(jnp.matmul, precision="highest")
-            self.einsum = functools.partial(jnp.einsum, precision="highest")
+        for name, function in _FULL_PRECISION[self.backend]().items():
+            setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ops, name)
+
+
+def _jax_functions() -> dict[str, Callable]:
+    import jax.numpy as jnp
+
+    return {"matmul": functools.partial(jnp.matmul, precision="highest")}
+
+
+def _torch_functions() -> dict[str, Callable]:
+    import torch
+
+    def both(function: Callable) -> Callable:
+        def of_tensors(x: Array, y: Array) -> Array:
+            tensor = x if isinstance(x, torch.Tensor) else y
+            return function(*(torch.as_tensor(z, dtype=tensor.dtype, device=tensor.device) for z in (x, y)))
+
+        return of_tensors
+
+    return {
+        "matmul": torch.matmul,
+        "where": torch.where,
+        "hypot": torch.hypot,
+        "maximum": both(torch.maximum),
+        "minimum": both(torch.minimum),
+    }
+
+
+def _tensorflow_functions() -> dict[str, Callable]:
+    import tensorflow as tf
+
+    def hypot(x: Array, y: Array) -> Array:
+        larger, smaller = tf.maximum(abs(x), abs(y)), tf.minimum(abs(x), abs(y))
+        return larger * tf.sqrt(1 + tf.math.divide_no_nan(smaller, larger) ** 2)
+
+    return {"matmul": tf.matmul, "where": tf.where, "hypot": hypot, "maximum": tf.maximum, "minimum": tf.minimum}
+
+
+_FULL_PRECISION = {"jax": _jax_functions, "torch": _torch_functions, "tensorflow": _tensorflow_functions}
 
 
 NUMPY = _NumpyNamespace()

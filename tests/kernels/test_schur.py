@@ -157,7 +157,8 @@ def test_known_spectra(method, rng):
     n = 12
     cyclic = real_schur(np.roll(np.eye(n), 1, axis=0), method)
     pairs = np.flatnonzero(cyclic.blocks == 2)
-    assert cyclic.blocks.sum() == n and len(pairs) == n // 2 - 1  # +1 and -1 are the only real roots of unity
+    assert cyclic.blocks.sum() == n
+    assert len(pairs) == n // 2 - 1
     imaginary = np.sqrt(-cyclic.T[pairs, pairs + 1] * cyclic.T[pairs + 1, pairs])
     roots = cyclic.T[pairs, pairs] + 1j * imaginary
     expected = np.exp(2j * np.pi * np.arange(1, n // 2) / n)
@@ -188,8 +189,10 @@ def test_trivial_orders(n, method):
             np.testing.assert_array_equal(schur.T, A)
             np.testing.assert_array_equal(schur.Z, np.ones_like(A))
             assert schur.T.dtype == A.dtype
-            assert schur.blocks.shape == A.shape[:-1] and (schur.blocks == 1).all()
-            assert schur.converged.shape == A.shape[:-2] and schur.converged.all()
+            assert schur.blocks.shape == A.shape[:-1]
+            assert (schur.blocks == 1).all()
+            assert schur.converged.shape == A.shape[:-2]
+            assert schur.converged.all()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,8 @@ def test_hessenberg(rng):
     H, Q = hessenberg(A)
     assert not np.tril(H, -2).any()
     residual, orthogonality = ratios(A, RealSchur(H, Q, None, None))
-    assert (residual < THRESHOLD).all() and (orthogonality < THRESHOLD).all()
+    assert (residual < THRESHOLD).all()
+    assert (orthogonality < THRESHOLD).all()
     again, identity = hessenberg(H)
     np.testing.assert_array_equal(again, H)
     np.testing.assert_array_equal(identity, np.broadcast_to(np.eye(9), H.shape))
@@ -231,7 +235,8 @@ def test_francis_keeps_the_product(rng):
     H = np.triu(rng.standard_normal((2, 9, 9)), -1)
     Q = np.linalg.qr(rng.standard_normal((2, 9, 9)))[0]
     T, Z, converged = francis(H, Q)
-    assert converged.all() and not np.tril(T, -2).any()
+    assert converged.all()
+    assert not np.tril(T, -2).any()
     np.testing.assert_allclose(Z @ T @ np.swapaxes(Z, -1, -2), Q @ H @ np.swapaxes(Q, -1, -2), atol=1e-13)
 
 
@@ -251,17 +256,16 @@ def test_a_stack_is_done_like_each_matrix(rng):
             assert stack.converged[index] == single.converged
 
 
-def test_compiled_eager_and_numpy_results_agree(rng):
+def test_mapped_and_compiled_results_are_those_of_numpy(rng):
     A = rng.standard_normal((4, 5, 5))
     expected = real_schur(A, "portable")
     with jax.enable_x64(True):
         X = jax.numpy.asarray(A)
         mapped = jax.jit(jax.vmap(functools.partial(real_schur, method="portable")))(X)
-        for schur in (real_schur(X, "portable"), mapped):
-            assert all(isinstance(x, jax.Array) for x in schur)
-            np.testing.assert_allclose(schur.T, expected.T, atol=1e-12)
-            np.testing.assert_allclose(schur.Z, expected.Z, atol=1e-12)
-            np.testing.assert_array_equal(schur.blocks, expected.blocks)
+    assert all(isinstance(x, jax.Array) for x in mapped)
+    np.testing.assert_allclose(mapped.T, expected.T, atol=1e-12)
+    np.testing.assert_allclose(mapped.Z, expected.Z, atol=1e-12)
+    np.testing.assert_array_equal(mapped.blocks, expected.blocks)
 
 
 def test_auto_is_lapack_on_cpu(rng):
@@ -280,7 +284,7 @@ def test_auto_is_lapack_on_cpu(rng):
 def test_auto_is_portable_without_lapack(rng, monkeypatch):
     A = rng.standard_normal((4, 4))
     expected = real_schur(A, "portable")
-    monkeypatch.setattr(schur_module, "_has_lapack", lambda A: False)
+    monkeypatch.setattr(schur_module, "_has_lapack", lambda _: False)
     np.testing.assert_array_equal(real_schur(A).T, expected.T)
     with pytest.raises(InvalidInputError, match="Expected method to be 'auto' or 'portable' for a tensor on cpu"):
         real_schur(A, "lapack")
@@ -303,18 +307,18 @@ def test_bad_input():
 @pytest.mark.parametrize("method", METHODS)
 def test_bad_values_are_flagged_inside_compiled_functions(method, rng):
     A = rng.standard_normal((4, 5, 5)).astype("float32")
-    compiled = jax.jit(functools.partial(real_schur, method=method))
-    clean = compiled(A.copy())
+    clean = real_schur(A, method)
     A[1, 2, 3], A[2, 0, 0] = np.nan, -np.inf
-    schur = compiled(A)
+    schur = jax.jit(functools.partial(real_schur, method=method))(A)
     np.testing.assert_array_equal(schur.converged, [True, False, False, True])
-    assert np.isnan(schur.T[1:3]).all() and np.isnan(schur.Z[1:3]).all()
+    assert np.isnan(schur.T[1:3]).all()
+    assert np.isnan(schur.Z[1:3]).all()
     assert not np.asarray(schur.blocks[1:3]).any()
-    np.testing.assert_allclose(schur.T[::3], clean.T[::3], atol=1e-5)
+    np.testing.assert_allclose(schur.T[::3], clean.T[::3], atol=1e-4)
 
 
 def test_an_iteration_that_does_not_end_is_an_error(rng, monkeypatch):
-    monkeypatch.setattr(francis_module, "_SWEEPS_PER_ROW", 0)
+    monkeypatch.setattr(francis_module, "_SWEEPS_PER_ROW", 0.1)
     A = np.stack([np.eye(5), rng.standard_normal((5, 5)), np.ones((5, 5))])
     with pytest.raises(NotConvergedError, match=r"1 matrices of the stack, the first at index \(1,\)"):
         real_schur(A[:2], "portable")

@@ -26,8 +26,8 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
     Backward stable: the residual is of the order ``n eps ||H||``. Blocks of order 2 may have real eigenvalues.
 
     Args:
-        H: upper Hessenberg, shape (batch, n, n), its largest entry of the order of 1: much smaller ones are compared
-            with the underflow threshold.
+        H: upper Hessenberg, shape (batch, n, n), its largest entry far from over- and underflow: subdiagonal entries
+            below the smallest normal number times ``n / eps`` count as zero.
         Q: orthogonal, shape (batch, n, n).
 
     Returns:
@@ -42,10 +42,10 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
         return H, Q, xp.all(xp.isfinite(H), axis=(-2, -1))
     limit = _SWEEPS_PER_ROW * max(n, 10)
 
-    def unfinished(W, age, active, sweeps):
-        return xp.logical_and(xp.any(active), sweeps < limit)
+    def unfinished(sweeps, active, *_):
+        return xp.logical_and(sweeps < limit, xp.any(active))
 
-    def sweep(W, age, active, sweeps):
+    def sweep(sweeps, _active, age, W):
         W, band = _deflated(xp, W)
         links = _Links(xp, band)
         age = age + xp.cast(links.last, "int32")
@@ -55,11 +55,11 @@ def francis(H: Array, Q: Array) -> tuple[Array, Array, Array]:
         stop = xp.max(xp.where(links.last, rows, 0))
         no_bulge = xp.zeros_like(plan[:, 0, :3])
         W, _ = xp.fori_loop(start, stop, lambda k, state: _chase(xp, plan, k, *state), (W, no_bulge))
-        return W, age, xp.any(links.inner, axis=-1), sweeps + 1
+        return sweeps + 1, xp.any(links.inner, axis=-1), age, W
 
     age = xp.zeros_like(H[:, :, 0], dtype="int32")
-    state = (_workspace(xp, H, Q), age, xp.ones_like(H[:, 0, 0], dtype="bool"), 0)
-    W, _, active, _ = xp.while_loop(unfinished, sweep, state)
+    active = xp.ones_like(H[:, 0, 0], dtype="bool")
+    _, active, _, W = xp.while_loop(unfinished, sweep, (0, active, age, _workspace(xp, H, Q)))
     return _factor(W), xp.swapaxes(W[:, :n, n:], -1, -2), xp.logical_not(active)
 
 
@@ -107,6 +107,7 @@ def _deflated(xp: Any, W: Array) -> tuple[Array, _Band]:
     An entry ``c = T[k+1, k]`` beside ``a, b, d = T[k, k], T[k, k+1], T[k+1, k+1]`` is negligible if it is small
     compared with ``|a| + |d|`` and if ``|b c| <= eps |d| |a - d|`` (Ahues and Tisseur, 1997), written in the order
     of magnitudes that keeps quotients from overflowing: then it moves no eigenvalue by more than eps relatively.
+    No sum of products is compared, so that W and the band agree however often a compiler evaluates the test.
     """
     T = _factor(W)
     n = T.shape[-1]

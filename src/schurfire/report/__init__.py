@@ -1,0 +1,1 @@
+"""Pictures and pages about matrices and models."""

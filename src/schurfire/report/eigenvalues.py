@@ -1,5 +1,6 @@
 """A picture of eigenvalues in the complex plane, with the region where they ought to be."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,11 +9,11 @@ import numpy as np
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import InvalidInputError
-from schurfire.files import check_output, check_suffix, whole_file
 from schurfire.metrics import spectrum_of_blocks
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.schur_form import SchurForm
+from schurfire.storage.files import check_output, check_suffix, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def require_matplotlib() -> None:
 
 
 def check_picture(path: str | Path) -> Path:
-    """Returns the path if a picture can be written there; see ``schurfire.files.check_output``."""
+    """Returns the path if a picture can be written there; see ``schurfire.storage.files.check_output``."""
     require_matplotlib()
     return check_output(path, PICTURE_SUFFIXES)
 
@@ -68,11 +69,12 @@ def eigenvalue_figure(
     """
     require_matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     if region is None:
         region = Disc() if form is None else form.region
     clouds = _clouds(A, form, dense, region)
-    figure = Figure(figsize=(6.4, 7.9), layout="constrained")
+    figure = Figure(figsize=(6.4, 7.9), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
     axes = figure.add_subplot()
     frame = _Frame.around(np.concatenate([cloud.values for cloud in clouds]), region)
     frame.apply(axes)
@@ -82,7 +84,8 @@ def eigenvalue_figure(
         axes.plot(values.real, values.imag, linestyle="none", zorder=order, label=cloud.label, **cloud.style)
     shift = f" {'-' if frame.origin > 0 else '+'} {abs(frame.origin):g}" if frame.origin else ""
     axes.set(xlabel=f"real part{shift}", ylabel="imaginary part")
-    axes.set_title(title or f"Eigenvalues of a matrix of order {len(A)} and of stable ones near it", fontsize=12, pad=12)
+    title = title or f"Eigenvalues of a matrix of order {len(A)} and of stable ones near it"
+    axes.set_title(title, fontsize=12, pad=12)
     figure.legend(loc="outside lower center", fontsize=9.5, frameon=False, alignment="left")
     return figure
 
@@ -152,25 +155,27 @@ class _Frame:
         axes.grid(True, color="0.9", linewidth=0.6)
         axes.set_axisbelow(True)
         if self.linear is not None:
-            decades = np.log10(self.reach / self.linear)
+            decades = math.log10(self.reach / self.linear)
             scale = {"linthresh": self.linear, "linscale": max(1.0, decades / 4)}
             axes.set_xscale("symlog", **scale)
             axes.set_yscale("symlog", **scale)
         axes.set(xlim=(self.middle - self.reach, self.middle + self.reach), ylim=(-self.reach, self.reach))
         if self.linear is not None:
-            axes.set_xticks(self._decades())
-            axes.set_yticks(self._decades())
+            ticks = _decades(self.linear, self.reach)
+            axes.set_xticks(ticks)
+            axes.set_yticks(ticks)
             axes.minorticks_off()
         axes.set_box_aspect(1)
         for spine in axes.spines.values():
             spine.set_color("0.7")
         axes.tick_params(color="0.7")
 
-    def _decades(self) -> list[float]:
-        """Zero and powers of ten on both sides, few enough to be read."""
-        exponents = range(int(np.ceil(np.log10(self.linear))), int(np.floor(np.log10(self.reach))) + 1)
-        powers = [10.0**k for k in exponents[:: -(-len(exponents) // 4)]]
-        return [-power for power in reversed(powers)] + [0.0] + powers
+
+def _decades(start: float, end: float) -> list[float]:
+    """Zero and the powers of ten from start to end with both signs, few enough to be read."""
+    exponents = range(math.ceil(math.log10(start)), math.floor(math.log10(end)) + 1)
+    powers = [10.0**k for k in exponents[:: -(-len(exponents) // 4)]]
+    return [-power for power in reversed(powers)] + [0.0] + powers
 
 
 def _draw_region(axes: "Axes", region: Region, frame: _Frame) -> None:

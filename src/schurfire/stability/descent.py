@@ -33,6 +33,7 @@ _MEMORY = 20
 _LONGEST_STEP = 1.0  # Frobenius norm, so that no plane turns by more than 0.71 rad
 _FIRST_STEP = 0.1
 _SUFFICIENT_DECREASE = 1e-4
+_ROUNDING = 1e-15  # relative; near a minimum the decrease is below the rounding error of f long before G is small
 _BACKTRACKING = 0.4
 _SHORTEST_STEP = 1e-10  # relative to the quasi-Newton step: the decrease would drown in rounding errors
 _LEAST_COSINE = 1e-10  # between a step and the change of the gradient, for the pair to enter the memory
@@ -131,7 +132,8 @@ def _search(disc: bool, A: Any, start: Any, max_iterations: Any, tolerance: Any)
         step = _wide(state.length) * state.D
         Z = _retract(state.Z, step)
         f, G = _objective(disc, A, Z)
-        accepted = (f <= state.f + _SUFFICIENT_DECREASE * _inner(state.G, step)) & ~state.done
+        ceiling = state.f * (1 + _ROUNDING) + _SUFFICIENT_DECREASE * _inner(state.G, step)
+        accepted = (f <= ceiling) & ~state.done
         memory = _remember(state.memory, state.k, step, G - state.G)
         Z, G = (jnp.where(_wide(accepted), new, old) for new, old in ((Z, state.Z), (G, state.G)))
         gradient = _norm(G)

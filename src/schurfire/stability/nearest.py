@@ -1,6 +1,6 @@
 """The nearest stable matrix, by a search over the orthogonal factor of its Schur form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ from schurfire.errors import invalid
 from schurfire.kernels.blocks import nearest_stable_block
 from schurfire.kernels.orthogonal import nearest_orthogonal
 from schurfire.kernels.projection import project_factor
-from schurfire.kernels.schur import real_schur
 from schurfire.regions import UNIT_DISC, Disc, Region, check_region
 from schurfire.stability.projection import project_stable
 from schurfire.stability.schur_form import SchurForm
@@ -55,7 +54,7 @@ def nearest_stable(
     n_starts: int = 1,
     seed: int = 0,
     max_iterations: int = 20_000,
-    tolerance: float = 1e-8,
+    tolerance: float = 1e-10,
 ) -> NearestStable:
     """``argmin ||A - X||_F`` over X with all eigenvalues in the region, as the best of ``n_starts`` local minima.
 
@@ -97,125 +96,109 @@ def nearest_stable(
     _require_count("max_iterations", max_iterations)
     if not 0 < tolerance < 1:
         raise invalid("tolerance", "between 0 and 1", tolerance)
-    stack = A.astype(np.float64).reshape(-1, *A.shape[-2:])
-    schur = real_schur(stack)
-    truncated = _pair(stack, project_factor(schur.T, region), schur.Z, region, A.dtype)
-    if A.shape[-1] < 2 or np.all(truncated.distance <= _rounding_errors(stack, A.dtype)):
-        return _without_search(A, region, n_starts)
-
-    from schurfire.stability.descent import descend
-
-    unit = _unit(stack, region)
-    starts = _starts(schur.Z, n_starts, seed)
-    lanes = np.repeat(_normalised(stack, region, unit), n_starts, axis=0)
-    minima = descend(lanes, starts.reshape(lanes.shape), isinstance(region, Disc), max_iterations, tolerance)
-    shape = (len(stack), n_starts)
-    best = np.arange(len(stack)), np.argmin(minima.f.reshape(shape), axis=1)
-    Z = nearest_orthogonal(minima.Z.reshape(*shape, *A.shape[-2:])[best])
-    found = _pair(stack, _stable_factor(_transposed(Z) @ stack @ Z, region), Z, region, A.dtype)
-    pair = _nearer(truncated, found)
-    leading = A.shape[:-2]
-    return NearestStable(
-        SchurForm(pair.T.reshape(A.shape), pair.Z.reshape(A.shape), region),
-        _in_shape(pair.distance, leading),
-        _in_shape(minima.iterations.reshape(shape)[best], leading),
-        _in_shape(minima.converged.reshape(shape)[best], leading),
-        (np.sqrt(2 * minima.f).reshape(shape) * unit[:, None]).reshape(*leading, n_starts),
-    )
+    truncated = project_stable(A, region)
+    distance = _distance(A, truncated)
+    settled = distance <= _rounding_errors(A)
+    if A.shape[-1] < 2 or np.all(settled):
+        nothing = np.zeros(A.shape[:-2], dtype=np.int64)
+        return _result(truncated, distance, nothing, nothing == 0, np.repeat(distance[..., None], n_starts, axis=-1))
+    starts = _starts(truncated.Z, n_starts, seed)
+    optima = _search(A.astype(np.float64), starts, region, max_iterations, tolerance)
+    found = _stable_form(A, optima.Z, region)
+    form = _merged(truncated, found, (_distance(A, found) < distance) & ~settled)
+    return _result(form, _distance(A, form), optima.iterations, optima.converged, optima.start_distances)
 
 
-# --- what the search works on -----------------------------------------------------------------------------------------
+# --- the search -------------------------------------------------------------------------------------------------------
 
 
-def _unit(A: np.ndarray, region: Region) -> np.ndarray:
-    """The length, per matrix, in which the region is the unit disc or a half-plane and A is of moderate size."""
-    largest = np.abs(A - _origin(region) * np.eye(A.shape[-1])).max(axis=(-2, -1))
-    if isinstance(region, Disc):
-        return np.maximum(region.radius, largest / _HORIZON)
-    return np.where(largest > 0, largest, 1.0)
+class _Optima(NamedTuple):
+    """Of every matrix, where its best search ended; and how near each of its searches came."""
 
-
-def _normalised(A: np.ndarray, region: Region, unit: np.ndarray) -> np.ndarray:
-    return (A - _origin(region) * np.eye(A.shape[-1])) / unit[:, None, None]
-
-
-def _origin(region: Region) -> float:
-    return region.centre if isinstance(region, Disc) else region.bound
+    Z: np.ndarray
+    iterations: np.ndarray
+    converged: np.ndarray
+    start_distances: np.ndarray
 
 
 def _starts(Z: np.ndarray, n_starts: int, seed: int) -> np.ndarray:
-    """The orthogonal start values, shape (len(Z), n_starts, n, n); the random ones are the same for every matrix."""
+    """Orthogonal matrices, shape (..., n_starts, n, n): Z, nudged, then random ones, the same for all of a stack."""
     rng = np.random.default_rng(seed)
     n = Z.shape[-1]
     X = rng.standard_normal((n, n))
     nudge = np.eye(n) + _NUDGE * (X - X.T) / np.linalg.norm(X - X.T)
+    first = nearest_orthogonal(Z.astype(np.float64) @ nudge)[..., None, :, :]
     random = np.linalg.qr(rng.standard_normal((n_starts - 1, n, n)))[0]
-    return np.concatenate([(Z @ nudge)[:, None], np.broadcast_to(random, (len(Z), *random.shape))], axis=1)
+    return np.concatenate([first, np.broadcast_to(random, (*Z.shape[:-2], *random.shape))], axis=-3)
 
 
-# --- what becomes of its result ---------------------------------------------------------------------------------------
+def _search(A: np.ndarray, starts: np.ndarray, region: Region, max_iterations: int, tolerance: float) -> _Optima:
+    from schurfire.stability.descent import descend
+
+    is_disc = isinstance(region, Disc)
+    X = A - (region.centre if is_disc else region.bound) * np.eye(A.shape[-1])
+    largest = np.abs(X).max(axis=(-2, -1))
+    unit = np.maximum(region.radius, largest / _HORIZON) if is_disc else np.where(largest > 0, largest, 1.0)
+    X = np.broadcast_to((X / unit[..., None, None])[..., None, :, :], starts.shape)
+
+    lanes = (-1, *A.shape[-2:])
+    minima = descend(X.reshape(lanes), starts.reshape(lanes), is_disc, max_iterations, tolerance)
+    per_start = starts.shape[:-2]
+    f, iterations, converged = (x.reshape(per_start) for x in (minima.f, minima.iterations, minima.converged))
+    best = np.argmin(f, axis=-1)[..., None]
+    return _Optima(
+        np.take_along_axis(minima.Z.reshape(starts.shape), best[..., None, None], axis=-3)[..., 0, :, :],
+        np.take_along_axis(iterations, best, axis=-1)[..., 0],
+        np.take_along_axis(converged, best, axis=-1)[..., 0],
+        np.sqrt(2 * f) * unit[..., None],
+    )
 
 
-class _Pair(NamedTuple):
-    """Stacks of factors in the precision of the result, and their distances."""
-
-    T: np.ndarray
-    Z: np.ndarray
-    distance: np.ndarray
+# --- from the search to the result ------------------------------------------------------------------------------------
 
 
-def _pair(A: np.ndarray, T: np.ndarray, Z: np.ndarray, region: Region, dtype: np.dtype) -> _Pair:
-    """The stable pair (T, Z), rounded inward to ``dtype``."""
-    if T.dtype != dtype:
-        T, Z = project_factor(T.astype(dtype), region), Z.astype(dtype)
-    exact = Z.astype(np.float64)
-    return _Pair(T, Z, _norm(_transposed(exact) @ A @ exact - T))
-
-
-def _stable_factor(T: np.ndarray, region: Region) -> np.ndarray:
-    """The nearest strictly stable matrix that is zero below the grid of 2x2 blocks; its objective is the search's."""
+def _stable_form(A: np.ndarray, Z: np.ndarray, region: Region) -> SchurForm:
+    """The nearest strictly stable pair with this Z and a grid of 2x2 blocks, in the precision of A."""
+    Z = nearest_orthogonal(Z)
+    T = _transposed(Z) @ A @ Z
     n = T.shape[-1]
     block_of = np.arange(n) // 2
     T = np.where(block_of[:, None] > block_of, 0.0, T)
     rows = np.arange(n - n % 2).reshape(-1, 2)
-    on_grid = (slice(None), rows[:, :, None], rows[:, None, :])
+    on_grid = (..., rows[:, :, None], rows[:, None, :])
     T[on_grid] = nearest_stable_block(T[on_grid], region)
     if n % 2:
-        T[:, -1:, -1:] = nearest_stable_block(T[:, -1:, -1:], region)
-    return T
+        T[..., -1:, -1:] = nearest_stable_block(T[..., -1:, -1:], region)
+    if A.dtype != np.float64:
+        T, Z = project_factor(T.astype(A.dtype), region), Z.astype(A.dtype)
+    return SchurForm(T, Z, region)
 
 
-def _nearer(one: _Pair, other: _Pair) -> _Pair:
-    """The nearer pair of each matrix; ``one`` in a tie."""
-    is_nearer = other.distance < one.distance
-    wide = is_nearer[:, None, None]
-    T, Z = np.where(wide, other.T, one.T), np.where(wide, other.Z, one.Z)
-    return _Pair(T, Z, np.minimum(other.distance, one.distance))
+def _merged(truncated: SchurForm, found: SchurForm, improved: np.ndarray) -> SchurForm:
+    """``found`` for the matrices of a stack that are ``improved``, ``truncated`` for the others."""
+    take = improved[..., None, None]
+    form = SchurForm(np.where(take, found.T, truncated.T), np.where(take, found.Z, truncated.Z), truncated.region)
+    if truncated.source is None:
+        return form
+    return replace(form, source=np.where(take, found.matrix, truncated.source))
 
 
-def _without_search(A: np.ndarray, region: Region, n_starts: int) -> NearestStable:
-    """For matrices that are stable up to rounding, and for numbers, which have nothing to be rotated."""
-    form = project_stable(A, region)
-    exact = form.Z.astype(np.float64)
-    moved = form.source is None
-    distance = _norm(_transposed(exact) @ A @ exact - form.T) if moved else np.zeros(A.shape[:-2])
-    leading = A.shape[:-2]
-    return NearestStable(
-        form,
-        _in_shape(distance, leading),
-        _in_shape(np.zeros(leading, dtype=np.int64), leading),
-        _in_shape(np.ones(leading, dtype=bool), leading),
-        np.repeat(distance[..., None], n_starts, axis=-1),
-    )
+def _distance(A: np.ndarray, form: SchurForm) -> np.ndarray:
+    """``||Z^T A Z - T||_F``, and 0 where the form stands for A itself."""
+    Z = form.Z.astype(np.float64)
+    distance = _norm(_transposed(Z) @ A @ Z - form.T)
+    return distance if form.source is None else np.where((form.source == A).all(axis=(-2, -1)), 0.0, distance)
 
 
-def _rounding_errors(A: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What the Schur decomposition alone may contribute to a distance."""
-    return A.shape[-1] * np.finfo(dtype).eps * _norm(A)
+def _rounding_errors(A: np.ndarray) -> np.ndarray:
+    """LAPACK's own threshold for the residual of a Schur decomposition: no distance below it means anything."""
+    machine = np.finfo(A.dtype)
+    return 30 * A.shape[-1] * float(machine.eps) * _norm(A) + float(machine.tiny)
 
 
 def _norm(X: np.ndarray) -> np.ndarray:
     """Frobenius norms that neither overflow nor underflow on the way."""
+    X = X.astype(np.float64)
     largest = np.abs(X).max(axis=(-2, -1), initial=0.0)
     scale = np.where(largest > 0, largest, 1.0)
     return scale * np.linalg.norm(X / scale[..., None, None], axis=(-2, -1))
@@ -225,9 +208,11 @@ def _transposed(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 
-def _in_shape(x: np.ndarray, leading: tuple[int, ...]) -> Any:
-    """An array over the leading axes of A, or a Python number where A is a single matrix."""
-    return x.reshape(leading) if leading else x.item()
+def _result(
+    form: SchurForm, distance: Any, iterations: Any, converged: Any, start_distances: np.ndarray
+) -> NearestStable:
+    distance, iterations, converged = (x if np.ndim(x) else x.item() for x in (distance, iterations, converged))
+    return NearestStable(form, distance, iterations, converged, start_distances)
 
 
 def _require_count(name: str, value: object) -> None:

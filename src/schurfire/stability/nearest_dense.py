@@ -14,7 +14,7 @@ from scipy.linalg import schur
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import NotConvergedError
-from schurfire.regions import Disc, Region, check_region
+from schurfire.regions import UNIT_DISC, Disc, Region, check_region
 from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.projection import project_stable
 from schurfire.stability.similar_contractions import Point, Problem, descend, start_at
@@ -49,7 +49,7 @@ class NearestProvable:
     optimal_distance: float
 
 
-def nearest_provable(A: Any, region: Region | None = None, optimum: "NearestStable | None" = None) -> NearestProvable:
+def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable | None" = None) -> NearestProvable:
     """``argmin |A - X|_F`` over the matrices X that ``certify`` accepts in A's own precision, found by local search.
 
     The proof is about the numbers stored in ``matrix``. A matrix that is accepted as it is comes back bit-identical.
@@ -58,7 +58,7 @@ def nearest_provable(A: Any, region: Region | None = None, optimum: "NearestStab
 
     Args:
         A: one square matrix of shape (n, n), float32 or float64.
-        region: where the eigenvalues must lie; default: the open unit disc.
+        region: where the eigenvalues must lie.
         optimum: the result of ``nearest_stable(A, region=region)`` if it is at hand; it is computed if not.
 
     Raises:
@@ -74,7 +74,7 @@ def nearest_provable(A: Any, region: Region | None = None, optimum: "NearestStab
     (True, True)
     """
     A = square_matrix(A, "A")
-    region = Disc() if region is None else check_region(region)
+    region = check_region(region)
     certificate = certify(A, region)
     if certificate.is_stable:
         return NearestProvable(A.copy(), certificate, 0.0, 0.0)

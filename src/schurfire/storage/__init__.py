@@ -1,0 +1,1 @@
+"""Files that matrices and models are kept in."""

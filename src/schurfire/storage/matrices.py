@@ -21,9 +21,9 @@ import numpy as np
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import InvalidInputError, invalid
-from schurfire.files import check_suffix, whole_file
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.schur_form import SchurForm
+from schurfire.storage.files import check_suffix, whole_file
 
 MATRIX_SUFFIXES = (".npy", ".csv", ".mat")
 PAIR_SUFFIXES = (".npz",)
