@@ -67,9 +67,11 @@ def test_huge_blocks_are_strictly_inside(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_project_factor(dtype):
     T = sf.real_schur(2 * _stack(dtype, 5, 7, 7)).T
-    found = project_factor(_tensor(T))
-    _close(found, project_factor(T), 1000)
-    assert all(block_inside(b, sf.Disc()) for matrix in _numpy(found) for b in diagonal_blocks(matrix))
+    found, expected = _numpy(project_factor(_tensor(T))), project_factor(T)
+    # Two ways to round inward may be equally near, so the distances agree better than the numbers.
+    distances = [np.linalg.norm(X - T, axis=(1, 2)) for X in (found, expected)]
+    np.testing.assert_allclose(*distances, rtol=1000 * np.finfo(dtype).eps)
+    assert all(block_inside(b, sf.Disc()) for matrix in found for b in diagonal_blocks(matrix))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -40,6 +40,20 @@ class _NumpyNamespace:
         return np.asarray(x).view(dtype)
 
     @staticmethod
+    def slice(x: Array, start: tuple, shape: tuple) -> Array:
+        return x[tuple(slice(int(i), int(i) + size) for i, size in zip(start, shape, strict=True))]
+
+    @staticmethod
+    def slice_update(x: Array, start: tuple, values: Array) -> Array:
+        x = x.copy()
+        x[tuple(slice(int(i), int(i) + size) for i, size in zip(start, values.shape, strict=True))] = values
+        return x
+
+    @staticmethod
+    def settle(values: Any) -> Any:
+        return values
+
+    @staticmethod
     def cond(pred: Array, true_fn: Callable, false_fn: Callable) -> Any:
         return true_fn() if pred else false_fn()
 
@@ -77,11 +91,30 @@ class _KerasNamespace:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ops, name)
 
+    @staticmethod
+    def settle(values: Any) -> Any:
+        """The same values, computed once: every consumer sees the same bits.
+
+        Only XLA needs it, see ``_jax_functions``; the other backends compute eagerly, or keep every result.
+        """
+        return values
+
 
 def _jax_functions() -> dict[str, Callable]:
+    import jax
     import jax.numpy as jnp
 
-    return {"matmul": functools.partial(jnp.matmul, precision="highest")}
+    def settle(values: Any) -> Any:
+        # XLA computes an element-wise result again for each of its consumers, once with fused multiply-add and once
+        # without, so that a number that was checked need not be the number that is returned. (Its optimization
+        # barrier is gone before it fuses.) The operands of a conditional are computed once and kept; its predicate,
+        # whether the first value is a number, is known to nobody before. ``vmap`` turns it into a select and so
+        # undoes it: the kernels take leading axes themselves.
+        first = jnp.ravel(jax.tree.leaves(values)[0])[0]
+        lost = functools.partial(jax.tree.map, lambda x: x + first.astype(x.dtype))
+        return jax.lax.cond(first == first, lambda x: x, lost, values)  # noqa: PLR0124 - NaN differs from itself
+
+    return {"matmul": functools.partial(jnp.matmul, precision="highest"), "settle": settle}
 
 
 def _torch_functions() -> dict[str, Callable]:
@@ -94,9 +127,12 @@ def _torch_functions() -> dict[str, Callable]:
 
         return of_tensors
 
+    def where(condition: Array, x: Array, y: Array) -> Array:
+        return both(functools.partial(torch.where, condition))(x, y)
+
     return {
         "matmul": torch.matmul,
-        "where": torch.where,
+        "where": where,
         "hypot": torch.hypot,
         "maximum": both(torch.maximum),
         "minimum": both(torch.minimum),
@@ -104,7 +140,7 @@ def _torch_functions() -> dict[str, Callable]:
 
 
 def _tensorflow_functions() -> dict[str, Callable]:
-    import tensorflow as tf
+    import tensorflow as tf  # pyright: ignore[reportMissingModuleSource, reportMissingImports]
 
     def hypot(x: Array, y: Array) -> Array:
         larger, smaller = tf.maximum(abs(x), abs(y)), tf.minimum(abs(x), abs(y))
@@ -144,6 +180,29 @@ def kernel(function: Callable) -> Callable:
             return function(*args, **kwargs)
 
     return quiet
+
+
+def apply(function: Callable, x: Array, *options: Any) -> Any:
+    """``function(x, *options)``; for a JAX tensor outside of ``jit`` compiled once per shape and options.
+
+    Called eagerly, JAX would compile every loop and conditional inside the function at each call.
+    """
+    if is_jax(x) and not is_traced(x):
+        return _jitted(function, *options)(x)
+    return function(x, *options)
+
+
+@functools.cache
+def _jitted(function: Callable, *options: Any) -> Callable:
+    import jax
+
+    return jax.jit(lambda x: function(x, *options))
+
+
+def is_jax(x: Array) -> bool:
+    """Whether the array is a tensor of JAX, traced or not."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.Array)
 
 
 def dtype_name(x: Array) -> str:

@@ -35,7 +35,7 @@ from schurfire.kernels.inward import (
     round_inward,
     shape_of,
 )
-from schurfire.namespaces import Array, dtype_name, kernel, namespace
+from schurfire.namespaces import Array, apply, dtype_name, kernel, namespace
 from schurfire.regions import UNIT_DISC, HalfPlane, Region, check_region
 
 _NEWTON_STEPS = 24  # 20 reach rounding error away from the triple root at (m, w) = (2, 0), where the distance is flat
@@ -74,7 +74,7 @@ def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: b
         raise invalid("blocks", "a stack of at least one block", f"shape {shape}", "Leave out empty stacks.")
     project = nearest_1x1 if shape[-1] == 1 else nearest_2x2
     if not isinstance(blocks, np.ndarray):
-        return project(blocks, region, inward)
+        return apply(project, blocks, region, inward)
     flat = blocks.reshape(-1, *shape[-2:])
     chunks = (flat[i : i + _CHUNK] for i in range(0, len(flat), _CHUNK))
     return np.concatenate([project(chunk, region, inward) for chunk in chunks]).reshape(shape)
@@ -102,7 +102,8 @@ def nearest_entries(block: Entries, region: Region, inward: bool, wanted: Array)
     """The entries of the nearest stable 2x2 blocks; those of blocks that are not ``wanted`` come back as they are."""
     xp = namespace(block.a)
     frame = frame_of(region, block.a)
-    nearest = _nearest_in_half_plane if isinstance(region, HalfPlane) else _nearest_in_disc
+    block = Entries(*xp.settle(tuple(block)))
+    nearest = nearest_in_half_plane if isinstance(region, HalfPlane) else nearest_in_disc
     certain = certainly_inside(block, frame) | ~wanted
 
     def move() -> Entries:
@@ -119,7 +120,7 @@ def nearest_entries(block: Entries, region: Region, inward: bool, wanted: Array)
     return Entries(*xp.cond(xp.all(certain), lambda: block, move))
 
 
-def _nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
+def nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
     """The nearest point with e^2 - p <= 1 and p <= (1 - e)^2, and whether ``point`` is such a point."""
     e, s, p = point
     t = divide(xp, p, s)
@@ -151,7 +152,7 @@ def _nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
     return best, is_stable
 
 
-def _nearest_in_half_plane(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
+def nearest_in_half_plane(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
     """The nearest point with e <= 0 and p <= e^2, and whether ``point`` is such a point."""
     e, s, p = point
     t = divide(xp, p, s)

@@ -14,7 +14,7 @@ from typing import Any
 
 from schurfire.arrays import square_matrices
 from schurfire.errors import invalid
-from schurfire.namespaces import Array, finfo, kernel, namespace
+from schurfire.namespaces import Array, apply, finfo, kernel, namespace
 
 # Relative error of log2, exp2 and the few operations around them, in units of rounding. Libraries promise 1 to 4.
 _FUNCTION_ERROR = 16
@@ -47,7 +47,7 @@ def spectral_radius_bound(A: Array, squarings: int = 16) -> Array:
     A = square_matrices(A, "A")
     if isinstance(squarings, bool) or not isinstance(squarings, int) or squarings < 0:
         raise invalid("squarings", "a whole number, 0 or more", repr(squarings))
-    return bound_by_squaring(A, squarings, 0.0)
+    return apply(bound_by_squaring, A, squarings, 0.0)
 
 
 @kernel
@@ -60,7 +60,8 @@ def bound_by_squaring(A: Array, squarings: int, relative_error: float) -> Array:
     g = 1.01 * (n + 4) * unit  # bounds gamma_(n+2) for every n below 1 / (200 unit)
     upward = 1 + 2 * g + 8 * unit
 
-    size = _norm(xp, A) * upward + n * tiny
+    A = xp.settle(A)
+    size = xp.settle(_norm(xp, A) * upward + n * tiny)
     C = A / size[..., None, None]
     err = relative_error + 4 * unit + 2 * n * tiny / size
     # exponent + doubt bounds log2 of (norm of the exact scaled power)^(1 / 2^k), before the last norm is added
@@ -72,7 +73,7 @@ def bound_by_squaring(A: Array, squarings: int, relative_error: float) -> Array:
         weight = weight / 2
         C = xp.matmul(C, C)
         err = ((2 + g) * err + err * err + 2 * g + 2 * n * tiny) * upward
-        norm = xp.maximum(_norm(xp, C) * upward, tiny * xp.ones_like(err))
+        norm = xp.settle(xp.maximum(_norm(xp, C) * upward, tiny * xp.ones_like(err)))
         C, err = C / norm[..., None, None], (err / norm + 4 * unit) * upward + n * tiny
         step = weight * xp.log2(norm)
         exponent = exponent + step

@@ -13,7 +13,7 @@ are small compared with ``||T||`` are lost in it. Chasing needs only the first c
 from typing import Any, NamedTuple
 
 from schurfire.kernels.quasi_triangular import next_entries, previous_entries, subdiagonal, superdiagonal
-from schurfire.namespaces import NUMPY, Array, finfo, kernel, namespace
+from schurfire.namespaces import Array, finfo, kernel, namespace
 
 _SWEEPS_PER_ROW = 30  # where LAPACK's xLAHQR gives up, too
 _SWEEPS_BEFORE_EXCEPTION = 10  # sweeps in which a block keeps its last row before its shifts are replaced
@@ -190,19 +190,19 @@ def _chase(xp: Any, plan: Array, k: Any, W: Array, bulge: Array) -> tuple[Array,
     """
     batch, height, width = xp.shape(W)
     zero = k - k  # XLA wants all indices of one integer type
-    todo = _window(xp, plan, (zero, k, zero), (batch, 1, 4))[:, 0]
+    todo = xp.slice(plan, (zero, k, zero), (batch, 1, 4))[:, 0]
     v, tau = _reflector(xp, todo[:, :3] + todo[:, 3:] * bulge)
     v0, v1, v2 = v[:, :1, None], v[:, 1:2, None], v[:, 2:, None]
     tau = tau[:, :, None]
 
-    rows = _window(xp, W, (zero, k, zero), (batch, 3, width))
+    rows = xp.slice(W, (zero, k, zero), (batch, 3, width))
     product = tau * (v0 * rows[:, :1] + v1 * rows[:, 1:2] + v2 * rows[:, 2:])
-    W = _set_window(xp, W, (zero, k, zero), rows - v[:, :, None] * product)
+    W = xp.slice_update(W, (zero, k, zero), rows - v[:, :, None] * product)
 
-    columns = _window(xp, W, (zero, zero, k), (batch, height, 3))
+    columns = xp.slice(W, (zero, zero, k), (batch, height, 3))
     product = tau * (v0 * columns[:, :, :1] + v1 * columns[:, :, 1:2] + v2 * columns[:, :, 2:])
-    W = _set_window(xp, W, (zero, zero, k), columns - product * v[:, None, :])
-    return W, _window(xp, W, (zero, k + 1, k), (batch, 3, 1))[:, :, 0]
+    W = xp.slice_update(W, (zero, zero, k), columns - product * v[:, None, :])
+    return W, xp.slice(W, (zero, k + 1, k), (batch, 3, 1))[:, :, 0]
 
 
 def _reflector(xp: Any, x: Array) -> tuple[Array, Array]:
@@ -221,17 +221,3 @@ def _reflector(xp: Any, x: Array) -> tuple[Array, Array]:
     v0 = xp.where(needed, x0 - beta, xp.ones_like(norm))
     v = xp.concatenate([xp.ones_like(x0), x1 / v0, x2 / v0], axis=-1)
     return v, xp.where(needed, -v0 / beta, xp.zeros_like(beta))
-
-
-def _window(xp: Any, x: Array, start: tuple, shape: tuple) -> Array:
-    if xp is NUMPY:
-        return x[tuple(slice(i, i + length) for i, length in zip(start, shape, strict=True))]
-    return xp.slice(x, start, shape)
-
-
-def _set_window(xp: Any, x: Array, start: tuple, values: Array) -> Array:
-    if xp is NUMPY:
-        x = x.copy()
-        x[tuple(slice(i, i + length) for i, length in zip(start, values.shape, strict=True))] = values
-        return x
-    return xp.slice_update(x, start, values)

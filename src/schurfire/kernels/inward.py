@@ -156,7 +156,7 @@ def entries_of(shape: Shape, point: Invariants, frame: Frame) -> Entries:
 def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame) -> Entries:
     """Blocks strictly inside the region, in exact arithmetic, as near to ``block`` as the three ways allow."""
     xp = namespace(block.a)
-    pulled = entries_of(shape, _pull(xp, shape, nearest, frame), frame)
+    pulled = xp.settle(entries_of(shape, _pull(xp, shape, nearest, frame), frame))
     holds = certainly_inside(pulled, frame)
     radius = frame.radius
     if radius is None:  # N^2 u never matters there: the boundary has no cusp and no absolute length
@@ -203,6 +203,7 @@ def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame, radius: f
     t = _to_grid(xp, frame.origin + shape.sign * nearest.e * radius, grid)
     room = radius * (1 - _FILTER * frame.unit)
     t = xp.where(xp.abs(t - frame.origin) < room, t, t - _sign(xp, t - frame.origin) * grid)
+    P, Q, t, size, grid = xp.settle((P, Q, t, size, grid))
     holds = (
         (xp.abs(t - frame.origin) < room)
         & (xp.abs(t) <= size * size)  # so that t + PQ has no more digits than the mantissa

@@ -12,7 +12,6 @@ alone. One of its steps multiplies Z by a polynomial of ``E = I - Z^T Z``, so th
   gain more per step dip lower. Five opening steps bring [0.001, 1] to where finishing takes over.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,7 +20,7 @@ import numpy as np
 
 from schurfire.arrays import square_matrices
 from schurfire.errors import NotConvergedError, invalid
-from schurfire.namespaces import NUMPY, Array, dtype_name, finfo, is_traced, kernel, namespace
+from schurfire.namespaces import Array, apply, dtype_name, finfo, is_traced, kernel, namespace
 
 _FINISHING = (1.0, 0.5, 0.375)  # a, b, c
 _OPENING = (*4 * ((1.0, -4.6, 7.6),), (1.15, -1.8, 4.45))
@@ -59,8 +58,8 @@ def nearest_orthogonal(Z: Array, method: str = "newton-schulz") -> Array:
             NaN, while the functions of ``schurfire.kernels.orthogonal`` return a flag.
 
     Cost: 3 matrix products in float32 and 6 in float64 where ``||Z^T Z - I||`` is about 0.001 to 0.01; about 30 for a
-    random matrix. Compiled for a CPU, the SVD is faster below n = 20 (nearly orthogonal matrices: n = 8), where overhead
-    counts more than arithmetic.
+    random matrix. Compiled for a CPU, the SVD is faster below n = 20 (nearly orthogonal matrices: n = 8), where
+    overhead counts more than arithmetic.
 
     >>> import numpy as np
     >>> nearest_orthogonal(np.array([[0.0, 2.0], [-0.5, 0.0]]))
@@ -75,7 +74,7 @@ def nearest_orthogonal(Z: Array, method: str = "newton-schulz") -> Array:
     if is_traced(Z):
         Q, converged = _METHODS[method](Z)
         return namespace(Z).where(converged[..., None, None], Q, math.nan)
-    Q, converged = _compiled(_METHODS[method], Z)(Z)
+    Q, converged = apply(_METHODS[method], Z)
     flags = converged if isinstance(Z, np.ndarray) else namespace(Z).convert_to_numpy(converged)
     if not np.all(flags):
         raise NotConvergedError(
@@ -179,20 +178,6 @@ _METHODS: dict[str, Callable[[Array], Polar]] = {
     "eigh": polar_eigh,
     "sherif": polar_sherif,
 }
-
-
-def _compiled(method: Callable[[Array], Polar], Z: Array) -> Callable[[Array], Polar]:
-    """The method itself, or compiled once for tensors of JAX, where an eager loop would be compiled at every call."""
-    if namespace(Z) is NUMPY or not type(Z).__module__.startswith("jax"):
-        return method
-    return _jitted(method)
-
-
-@functools.cache
-def _jitted(method: Callable[[Array], Polar]) -> Callable[[Array], Polar]:
-    import jax
-
-    return jax.jit(method)
 
 
 def _checked(Q: Array) -> Polar:

@@ -12,7 +12,7 @@ from schurfire.errors import NotConvergedError, invalid
 from schurfire.kernels.francis import francis
 from schurfire.kernels.hessenberg import hessenberg
 from schurfire.kernels.quasi_triangular import block_structure, standardise
-from schurfire.namespaces import NUMPY, Array, finfo, is_traced, kernel, namespace
+from schurfire.namespaces import NUMPY, Array, apply, finfo, is_jax, is_traced, kernel, namespace
 
 
 class RealSchur(NamedTuple):
@@ -70,7 +70,7 @@ def real_schur(A: Array, method: str = "auto") -> RealSchur:
     decompose = _portable if not _takes_lapack(method, A) else _lapack
     if is_traced(A):
         return decompose(A)
-    schur = _jitted(decompose)(A) if _is_jax(A) else decompose(A)
+    schur = apply(decompose, A)
     _require_convergence(schur.converged)
     return schur
 
@@ -90,23 +90,12 @@ def _takes_lapack(method: str, A: Array) -> bool:
 def _has_lapack(A: Array) -> bool:
     if isinstance(A, np.ndarray):
         return True
-    if not _is_jax(A):
+    if not is_jax(A):
         return not is_traced(A) and "cpu" in str(A.device).lower()
     import jax
 
     # A traced array may be compiled for any device: JAX's default one is the best guess there is.
     return jax.default_backend() == "cpu" if is_traced(A) else all(d.platform == "cpu" for d in A.devices())
-
-
-def _is_jax(A: Array) -> bool:
-    return type(A).__module__.startswith("jax")
-
-
-@functools.cache
-def _jitted(decompose: Callable[[Array], RealSchur]) -> Callable[[Array], RealSchur]:
-    import jax
-
-    return jax.jit(decompose)
 
 
 def _require_convergence(converged: Array) -> None:
@@ -144,7 +133,7 @@ def _flagged(method: Callable[[Any, Array], tuple[Array, Array, Array]]) -> Call
 def _lapack(xp: Any, A: Array) -> tuple[Array, Array, Array]:
     if xp is NUMPY:
         return _lapack_each(A)
-    if _is_jax(A):
+    if is_jax(A):
         import jax
 
         factors = jax.lax.linalg.schur(A)  # T and Z, NaN where LAPACK reports failure

@@ -1,0 +1,1 @@
+"""Stable matrices as values: pairs, certificates, and the functions that find them."""

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from schurfire.kernels.blocks import _nearest_in_disc, _nearest_in_half_plane
+from schurfire.kernels.blocks import nearest_in_disc, nearest_in_half_plane
 from schurfire.kernels.inward import Invariants, divide
 from schurfire.stability.compilation import compile_once
 
@@ -43,7 +43,7 @@ class Minima(NamedTuple):
     """Where the searches ended, one per lane.
 
     Attributes:
-        Z: shape (lanes, n, n), orthogonal to about 1e-6 or better.
+        Z: shape (lanes, n, n), orthogonal up to what the last step's retraction left (see ``_retract``).
         f: the objective, shape (lanes,).
         iterations: evaluations of the objective, shape (lanes,).
         converged: whether the gradient is below the tolerance, shape (lanes,).
@@ -258,7 +258,7 @@ def _nearest_entries(disc: bool, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
     e, f, g, h = (a + d) / 2, (a - d) / 2, (b + c) / 2, (c - b) / 2
     w = jnp.hypot(f, g)
     sign = jnp.where(e < 0, -1.0, 1.0) if disc else 1.0
-    nearest = _nearest_in_disc if disc else _nearest_in_half_plane
+    nearest = nearest_in_disc if disc else nearest_in_half_plane
     point, is_stable = nearest(_JAX, Invariants(sign * e, w + jnp.abs(h), f * f + b * c))
     t = divide(_JAX, point.p, point.s)
     stretch = divide(_JAX, (point.s + t) / 2, w)

@@ -79,9 +79,9 @@ def nearest_stable(
         InvalidInputError: A is not square, real and finite, or an option is out of its range.
         NotConvergedError: the Schur decomposition of A failed.
 
-    Cost: 9 matrix products per iteration and start; some 300 iterations for n = 10, 10 000 for n = 50. The first call
-    with a shape compiles for a few seconds, once per computer: compiled code is kept in JAX's persistent cache if one
-    is set up, else in the user's cache directory.
+    Cost: 9 matrix products per iteration and start; some 300 iterations for n = 10, and from n = 50 on often all that
+    are allowed. The first call with a shape compiles for a few seconds, once per computer: compiled code is kept in
+    JAX's persistent cache if one is set up, else in the user's cache directory.
 
     >>> import numpy as np
     >>> nearest = nearest_stable(np.full((4, 4), 2.0))

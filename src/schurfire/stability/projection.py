@@ -53,5 +53,7 @@ def project_stable(A: Any, region: Region | None = None) -> SchurForm:
 
 def _proven(A: np.ndarray, region: Region) -> np.ndarray:
     """Which matrices of the stack ``certify`` accepts as they are."""
-    verdicts = [certify(matrix, region).is_stable for matrix in A.reshape(-1, *A.shape[-2:])]
-    return np.reshape(verdicts, A.shape[:-2])
+    verdicts = np.empty(A.shape[:-2], dtype=bool)
+    for index in np.ndindex(verdicts.shape):
+        verdicts[index] = certify(A[index], region).is_stable
+    return verdicts
