@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 
 from schurfire import Disc, HalfPlane
@@ -63,7 +64,8 @@ def nearest(block: np.ndarray, region: Disc | HalfPlane) -> tuple[float, np.ndar
     """Distance, minimiser and the name of the winning candidate for the closed region; correctly rounded."""
     block = np.asarray(block, float)
     centre = region.bound if isinstance(region, HalfPlane) else region.centre
-    radius = 1.0 if isinstance(region, HalfPlane) else region.radius
+    size = float(np.abs(block).max()) or 1.0
+    radius = size if isinstance(region, HalfPlane) else region.radius  # a half-plane has no length of its own
     decades = [math.log10(abs(x)) for x in (*block.ravel(), centre, radius) if x != 0]
     with localcontext() as context:
         context.prec = DIGITS + 2 * int(max(decades) - min(decades))
@@ -265,3 +267,38 @@ def _determinant(A: Matrix) -> Decimal:
 
 def _norm(A: Matrix) -> Decimal:
     return sum((x * x for row in A for x in row), Decimal(0)).sqrt()
+
+
+# --- matrices with known spectra --------------------------------------------------------------------------------------
+
+
+def similar(A: np.ndarray, rng: np.random.Generator, steps: int = 0) -> np.ndarray:
+    """``S A S^-1`` without any rounding, S a product of elementary integer matrices; dense if there are steps enough."""
+    shift = max(_fraction_bits(x) for x in np.ravel(A))
+    X = np.array([[int(Fraction(float(x)) * 2**shift) for x in row] for row in A], dtype=object)
+    for _ in range(steps or 3 * len(A)):
+        i, j = rng.choice(len(A), 2, replace=False)
+        factor = int(rng.choice([-1, 1]))
+        X[i] += factor * X[j]
+        X[:, j] -= factor * X[:, i]
+    result = np.array([[float(Fraction(x, 2**shift)) for x in row] for row in X], A.dtype)
+    assert all(Fraction(float(y)) * 2**shift == x for x, y in zip(X.ravel(), result.ravel(), strict=True))
+    return result
+
+
+def _fraction_bits(x: float) -> int:
+    return Fraction(float(x)).denominator.bit_length() - 1
+
+
+def eigenvalues(A: np.ndarray, digits: int = 60) -> list[complex]:
+    """In high precision: right to ``digits / n`` digits even if all n coincide."""
+    with mpmath.workdps(digits):
+        if len(A) == 1:
+            return [mpmath.mpc(float(A[0, 0]))]
+        return list(mpmath.eig(mpmath.matrix(np.float64(A).tolist()), left=False, right=False))
+
+
+def radius(A: np.ndarray, centre: float = 0.0) -> mpmath.mpf:
+    """``max |lambda - centre|``."""
+    with mpmath.workdps(60):
+        return max(abs(z - centre) for z in eigenvalues(A))

@@ -61,5 +61,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
         show_error(f"{error.strerror or error}: {error.filename}" if error.filename else error)
         return BAD_INPUT
     except KeyboardInterrupt:
-        show_error("Interrupted; no file was written.")
+        show_error("Interrupted.")
         return INTERRUPTED

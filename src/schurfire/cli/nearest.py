@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from schurfire.cli.certify import certificate_as_dict
-from schurfire.cli.options import NO_REGION, Flag, RegionOptions
+from schurfire.cli.options import NO_REGION, Flag, RegionOptions, Whole
 from schurfire.cli.terminal import search, show_json, show_row, show_verdict
 from schurfire.errors import invalid
 
@@ -44,8 +44,8 @@ class SearchOptions:
 
     form: Literal["dense", "schur"] = "dense"
     truncated: Flag = False
-    starts: int = 1
-    seed: int = 0
+    starts: Whole = 1
+    seed: Whole = 0
 
 
 @Parameter(name="*")

@@ -8,6 +8,10 @@ from cyclopts import Parameter
 from schurfire.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cyclopts import Token
+
     from schurfire.regions import Region
 
 
@@ -41,4 +45,15 @@ class RegionOptions:
 
 NO_REGION = RegionOptions()
 
+
+def _whole_number(_: type, tokens: "Sequence[Token]") -> int:
+    """An integer as Python reads it; Cyclopts by itself rounds 1.5 without a word."""
+    word = tokens[0].value
+    try:
+        return int(word)
+    except ValueError:
+        raise ValueError(f'unable to convert "{word}" into a whole number.') from None
+
+
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
+Whole = Annotated[int, Parameter(converter=_whole_number)]

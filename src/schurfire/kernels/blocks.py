@@ -18,6 +18,7 @@ candidates of Noferini and Poloni (SIMAX 42, 2021, section 5) without those that
 ``docs/design/nearest-block.md`` has the proof.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ from schurfire.exact import real_limits
 from schurfire.kernels.inward import (
     Entries,
     Invariants,
-    certainly_inside,
     divide,
     entries_of,
     frame_of,
+    inside,
     round_inward,
     shape_of,
 )
@@ -45,10 +46,11 @@ _CHUNK = 8192  # blocks that NumPy treats at a time, so that intermediate result
 def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: bool = True) -> Array:
     """The nearest stable block: ``argmin ||X - blocks||_F`` over X with all eigenvalues in the closed region.
 
-    Blocks of which floating-point arithmetic can tell that they lie strictly inside come back bit-identical. With
-    ``inward=True`` every other block is rounded inward: the numbers returned lie strictly inside the open region in
-    exact arithmetic, at a distance larger than the optimum by a few units in the last place of the block's norm.
-    ``inward=False`` returns the closed-set minimiser, correctly rounded or nearly so.
+    With ``inward=True`` the numbers returned lie strictly inside the open region in exact arithmetic, further away than
+    the optimum by at most about 100 units in the last place of the block's norm (or of the radius, if that is larger).
+    Blocks that are strictly inside come back bit-identical; a tensor's blocks do if floating-point arithmetic can tell
+    that they are inside, which it cannot within some ten units in the last place of the boundary. ``inward=False``
+    returns the closed-set minimiser, rounded. Inside ``jit`` blocks with NaN or infinity become NaN.
 
     Args:
         blocks: shape (..., 1, 1) or (..., 2, 2), float32 or float64; a NumPy array, or a tensor of the active Keras
@@ -85,7 +87,7 @@ def nearest_1x1(blocks: Array, region: Region, inward: bool) -> Array:
     """The nearest number in the region's real section, entry by entry."""
     xp = namespace(blocks)
     lowest, highest = real_limits(region, dtype_name(blocks), closed=not inward)
-    return xp.minimum(xp.maximum(blocks, lowest), highest)
+    return xp.where(xp.isfinite(blocks), xp.minimum(xp.maximum(blocks, lowest), highest), math.nan * blocks)
 
 
 @kernel
@@ -94,7 +96,8 @@ def nearest_2x2(blocks: Array, region: Region, inward: bool) -> Array:
     xp = namespace(blocks)
     block = Entries(blocks[..., 0, 0], blocks[..., 0, 1], blocks[..., 1, 0], blocks[..., 1, 1])
     nearest = nearest_entries(block, region, inward, xp.ones_like(block.a, dtype="bool"))
-    return xp.reshape(xp.stack(nearest, axis=-1), blocks.shape)
+    finite = xp.all(xp.isfinite(blocks), axis=(-2, -1))[..., None, None]
+    return xp.where(finite, xp.reshape(xp.stack(nearest, axis=-1), blocks.shape), math.nan * blocks)
 
 
 @kernel
@@ -104,20 +107,20 @@ def nearest_entries(block: Entries, region: Region, inward: bool, wanted: Array)
     frame = frame_of(region, block.a)
     block = Entries(*xp.settle(tuple(block)))
     nearest = nearest_in_half_plane if isinstance(region, HalfPlane) else nearest_in_disc
-    certain = certainly_inside(block, frame) | ~wanted
+    settled = inside(block, region) | ~wanted
 
     def move() -> Entries:
         shape = shape_of(block, frame)
         point, is_stable = nearest(xp, shape.invariants)
         if inward:
-            stays, moved = certain, round_inward(block, shape, point, frame)
+            stays, moved = settled, round_inward(block, shape, point, frame)
         else:
             stays, moved = is_stable | ~wanted, entries_of(shape, point, frame)
         return Entries(*(xp.where(stays, old, new) for old, new in zip(block, moved, strict=True)))
 
     # In training nearly every call ends here. XLA also gains a place where it must stop fusing: without the two
     # conds it computes shared intermediate results anew for every entry, at 30 times the cost.
-    return Entries(*xp.cond(xp.all(certain), lambda: block, move))
+    return Entries(*xp.cond(xp.all(settled), lambda: block, move))
 
 
 def nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:

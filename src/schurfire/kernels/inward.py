@@ -15,14 +15,16 @@ and every result has been checked by an inequality that holds in exact arithmeti
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from schurfire.exact import real_limits, representable
-from schurfire.namespaces import Array, dtype_name, finfo, namespace
+import numpy as np
+
+from schurfire.exact import block_inside, real_limits, representable
+from schurfire.namespaces import NUMPY, Array, dtype_name, finfo, namespace
 from schurfire.regions import Disc, Region
 
 _FILTER = 8  # each term of the two inequalities goes through at most 8 roundings
 _SMALL = 3.0  # in radii: below, a pull moves the block by at most 400 u and the lattice is not tried
 _HORIZON = 2.0**40  # a block this many radii large cannot tell the region from its centre: 1e-12 of its distance
-_PULL = 10  # the filter's bound and what the rounding of the four entries can add
+_PULL = 12  # the filter's bound, and half as much again for the rounding of the four entries
 
 
 class Entries(NamedTuple):
@@ -76,10 +78,33 @@ def frame_of(region: Region, like: Array) -> Frame:
 
 
 def certainly_inside(block: Entries, frame: Frame) -> Array:
-    """Whether floating-point arithmetic can prove that the blocks lie strictly inside; False means undecided.
+    """Whether floating-point arithmetic can prove that the blocks lie strictly inside; False means undecided."""
+    return _proven(_margins(block, frame))
 
-    Each inequality of ``exact.slacks`` is evaluated after division by the radius (by the largest entry for a
-    half-plane), and has to exceed a bound of all rounding errors, results flushed to zero included.
+
+def inside(block: Entries, region: Region) -> Array:
+    """Whether the blocks lie strictly inside: for NumPy arrays exactly, for tensors as ``certainly_inside``."""
+    margins = _margins(block, frame_of(region, block.a))
+    result = _proven(margins)
+    if namespace(block.a) is not NUMPY:
+        return result
+    undecided = ~result & np.all([slack > -error for slack, error in margins], axis=0)
+    result = np.array(result)
+    for index in np.argwhere(undecided):
+        a, b, c, d = (entry[tuple(index)] for entry in block)
+        result[tuple(index)] = block_inside([[a, b], [c, d]], region)
+    return result
+
+
+def _proven(margins: list[tuple[Array, Array]]) -> Array:
+    (first, first_error), (second, second_error) = margins
+    return (first > first_error) & (second > second_error)
+
+
+def _margins(block: Entries, frame: Frame) -> list[tuple[Array, Array]]:
+    """Both slacks of ``exact.slacks``, computed, and bounds of their errors, flushing to zero included.
+
+    Everything is divided by the radius first (by the largest entry for a half-plane).
     """
     xp = namespace(block.a)
     x, y = block.a - frame.origin, block.d - frame.origin
@@ -90,14 +115,15 @@ def certainly_inside(block: Entries, frame: Frame) -> Array:
     lost = frame.tiny / scale  # of an entry that was flushed to zero
     size = xp.abs(x * y) + xp.abs(b * c)
     spread = xp.abs(x) + xp.abs(y)
-    size = size + lost * (1 + spread + xp.abs(b) + xp.abs(c))
-    determinant, trace = x * y - b * c, x + y
+    lost = 4 * lost * (1 + spread + xp.abs(b) + xp.abs(c))
     error = _FILTER * frame.unit
     if frame.radius is None:
-        return (-trace > error * spread + 4 * lost) & (determinant > error * size + 4 * lost)
-    return (1 - determinant > error * (1 + size) + 4 * lost) & (
-        1 + determinant - xp.abs(trace) > error * (1 + size + spread) + 4 * lost
-    )
+        return [(-(x + y), error * spread + lost), (x * y - b * c, error * size + lost)]
+    # 1 + det - |tr| as (1 -+ x)(1 -+ y) - b c: near an eigenvalue at the boundary both factors are small and accurate.
+    sign = _sign(xp, x + y)
+    to_x, to_y = 1 - sign * x, 1 - sign * y
+    small = xp.abs(to_x * to_y) + xp.abs(b * c) + xp.abs(x * to_y) + xp.abs(y * to_x)
+    return [(1 - (x * y - b * c), error * (1 + size) + lost), (to_x * to_y - b * c, error * small + lost)]
 
 
 class Shape(NamedTuple):
@@ -136,19 +162,21 @@ def shape_of(block: Entries, frame: Frame) -> Shape:
 def entries_of(shape: Shape, point: Invariants, frame: Frame) -> Entries:
     """The blocks that have the directions of ``shape`` and the invariants of ``point``, in rounded arithmetic."""
     xp = namespace(point.e)
-    small = divide(xp, point.p / shape.reach / shape.reach, point.s)
-    f, g = _directed(xp, shape, (point.s + small) / 2)
-    h = _sign(xp, shape.h) * (point.s - small) / 2
-    upwards = _sign(xp, shape.g) == _sign(xp, shape.h)
-    above = xp.where(upwards, small, point.s)  # without rotation the entries are s and t themselves
-    below = xp.where(upwards, point.s, small)
-    turn, level = _sign(xp, shape.g), shape.f == 0
+    p = point.p / shape.reach / shape.reach
+    t = divide(xp, p, point.s)
+    f, g = _directed(xp, shape, (point.s + t) / 2)
+    # The off-diagonal entries are g - h and g + h. One is a sum; their product g^2 - h^2 = p - f^2 gives the other one
+    # without cancellation, so that blocks of very different entries keep the small one.
+    turn = _sign(xp, shape.g)
+    larger = turn * (xp.abs(g) + (point.s - t) / 2)
+    smaller = divide(xp, p - f * f, larger)
+    upwards = turn == _sign(xp, shape.h)
     length = shape.scale
     e = shape.sign * point.e * (length / shape.reach)
     return Entries(
         a=frame.origin + (e + length * f),
-        b=length * xp.where(level, turn * above, g - h),
-        c=length * xp.where(level, turn * below, g + h),
+        b=length * xp.where(upwards, smaller, larger),
+        c=length * xp.where(upwards, larger, smaller),
         d=frame.origin + (e - length * f),
     )
 
@@ -162,28 +190,39 @@ def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame
     if radius is None:  # N^2 u never matters there: the boundary has no cusp and no absolute length
         return _choose(xp, holds, pulled, _triangular(xp, block, frame))
 
+    pulls_suffice = holds & (shape.reach * shape.invariants.s < _SMALL)
+
     def with_lattice() -> Entries:
         fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
         lattice, lattice_holds = _lattice(xp, shape, nearest, frame, radius)
         nearer = _distance(block, lattice, shape) < _distance(block, fallback, shape)
-        return _choose(xp, lattice_holds & (nearer | ~holds), lattice, fallback)
+        return _choose(xp, lattice_holds & (nearer | ~holds) & ~pulls_suffice, lattice, fallback)
 
-    pulls_suffice = holds & (shape.reach * shape.invariants.s < _SMALL)
     return Entries(*xp.cond(xp.all(pulls_suffice), lambda: pulled, with_lattice))
 
 
 def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariants:
+    """Moves e and p so far inside that both inequalities survive the rounding of the entries.
+
+    ``size`` bounds the products in the determinant apart from e^2; an error of one diagonal entry is multiplied by
+    the distance of the other one to the boundary.
+    """
     e, s, p = nearest
-    size = xp.where(shape.f == 0, xp.abs(p), (s * shape.reach) ** 2)
+    unit = _PULL * frame.unit
+    t = divide(xp, p / shape.reach / shape.reach, s)
+    f = xp.abs(_directed(xp, shape, (s + t) / 2)[0]) * shape.reach
+    size = 2 * f * f + xp.abs(p)
     if frame.radius is None:
         offset = abs(frame.origin) / shape.scale
-        error = _PULL * frame.unit * (1 + offset)
-        e = xp.minimum(e, -error)
-        return Invariants(e, s, xp.minimum(p, e * e - error * (size + e * e + offset * (s + xp.abs(e)))))
-    error = _PULL * frame.unit * (1 + abs(frame.origin) / frame.radius) * (4 + size)
-    e = xp.minimum(e, 1 - 1.25 * error)  # leaves an interval for p: its ends meet at 1 - error
-    p = xp.minimum(xp.maximum(p, e * e - 1 + error), (1 - e) * (1 - e) - error)
-    return Invariants(e, s, p)
+        least = frame.tiny / frame.unit / shape.scale  # keeps e away from the subnormal numbers
+        e = xp.minimum(e, -unit * (xp.abs(e) + f + offset + least))
+        return Invariants(e, s, xp.minimum(p, e * e - unit * (e * e + size + offset * (f + xp.abs(e)))))
+    offset = abs(frame.origin) / frame.radius
+    of_determinant = unit * (1 + offset) * (2 + e * e + size)
+    e = xp.minimum(e, 1 - 1.5 * of_determinant)  # leaves an interval for p
+    gap = 1 - e
+    of_trace = unit * (gap * gap + size + 2 * (1 + f + offset) * (gap + f))
+    return Invariants(e, s, xp.minimum(xp.maximum(p, e * e - 1 + of_determinant), gap * gap - of_trace))
 
 
 def _lattice(xp: Any, shape: Shape, nearest: Invariants, frame: Frame, radius: float) -> tuple[Entries, Array]:

@@ -66,6 +66,12 @@ def eigenvalue_figure(
 
     Raises:
         InvalidInputError: an argument that is no such matrix; Matplotlib is missing.
+
+    >>> from schurfire import project_stable
+    >>> A = np.array([[0.0, 2.0], [-2.0, 0.5]])
+    >>> figure = eigenvalue_figure(A, project_stable(A))
+    >>> figure.axes[0].get_title()
+    'Eigenvalues of a matrix of order 2 and of stable ones near it'
     """
     require_matplotlib()
     from matplotlib.figure import Figure

@@ -213,7 +213,8 @@ def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
 def _describe(region: Region) -> str:
     if isinstance(region, HalfPlane):
         return f"Re z < {region.bound:g}"
-    return f"|z| < {region.radius:g}" if region.centre == 0 else f"|z - {region.centre:g}| < {region.radius:g}"
+    shift = f" {'-' if region.centre > 0 else '+'} {abs(region.centre):g}" if region.centre else ""
+    return f"|z{shift}| < {region.radius:g}"
 
 
 def _rounded_down(x: float) -> str:

@@ -11,6 +11,7 @@ positive definite by a floating-point Cholesky factorisation of the matrix minus
 products evaluated in any order, with or without fused multiply-add, but not by a fast (Strassen-like) product.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -165,8 +166,10 @@ def _stein(B: np.ndarray, radius: float) -> np.ndarray | None:
 def _continuous(B: np.ndarray, shift: float) -> np.ndarray | None:
     """The solution of ``(B + shift I)^T P + P (B + shift I) = -I``."""
     n = len(B)
-    try:
-        P = scipy.linalg.solve_continuous_lyapunov((B + shift * np.eye(n)).T, -np.eye(n))
-    except (scipy.linalg.LinAlgError, ValueError):
-        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a nearly singular equation: whether P is of use is checked afterwards
+        try:
+            P = scipy.linalg.solve_continuous_lyapunov((B + shift * np.eye(n)).T, -np.eye(n))
+        except (scipy.linalg.LinAlgError, ValueError):
+            return None
     return (P + P.T) / 2

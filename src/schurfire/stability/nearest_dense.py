@@ -7,10 +7,9 @@ accepts the rounded result.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import schur
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import NotConvergedError
@@ -18,6 +17,7 @@ from schurfire.regions import UNIT_DISC, Disc, Region, check_region
 from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.projection import project_stable
 from schurfire.stability.similar_contractions import Point, Problem, descend, start_at
+from schurfire.stability.triangular_part import triangular_part
 
 if TYPE_CHECKING:
     from schurfire.stability.nearest import NearestStable
@@ -29,6 +29,7 @@ _FINALISTS = 60  # divided by n: how many starts are followed to the end
 _CYCLES = 30
 _TOLERANCE = 3e-4  # a cycle that gains less than this share of the squared distance is idle
 _REFUSED = 4.0  # growth of the margin after a refusal
+_SMALLEST_DISC = 1e-30  # of norm-1 matrices; what fits into a smaller one with cond(S) < 1 / eps changes no digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,9 @@ class NearestProvable:
         matrix: the array, in the data type of the matrix it replaces.
         certificate: the proof about these very numbers.
         distance: ``|A - matrix|_F``.
-        optimal_distance: the distance of the Schur pair that ``nearest_stable`` finds. That pair is provable only as
-            a pair; the difference of the two distances is the price of a plain array.
+        optimal_distance: the distance of the Schur pair that ``nearest_stable`` finds, which is provable as a pair
+            only: the difference is the price of a plain array. Both are local minima, so it can be negative. NaN if
+            the Schur decomposition failed.
     """
 
     matrix: np.ndarray
@@ -53,8 +55,9 @@ def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable
     """``argmin |A - X|_F`` over the matrices X that ``certify`` accepts in A's own precision, found by local search.
 
     The proof is about the numbers stored in ``matrix``. A matrix that is accepted as it is comes back bit-identical.
-    The result is never further away than the truncated projection or the optimum, drawn towards the centre of the
-    region until they are proven. It is a local minimum: the problem is not convex.
+    The result is the nearest of: what the search among well-conditioned matrices finds; the block triangular part of
+    A in the best order of rows and columns, which is exactly stable whatever its scale; the optimum and the truncated
+    projection, recomposed and drawn inward until they are proven. It is a local minimum: the problem is not convex.
 
     Args:
         A: one square matrix of shape (n, n), float32 or float64.
@@ -62,68 +65,76 @@ def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable
         optimum: the result of ``nearest_stable(A, region=region)`` if it is at hand; it is computed if not.
 
     Raises:
-        InvalidInputError: A is not one real, finite, square matrix.
-        NotConvergedError: no matrix of this data type was proven, as when no number of the type lies in the region.
+        InvalidInputError: A is not one real, finite, square matrix; or the region holds no number of its data type.
 
-    Cost: up to some thousand evaluations of about 20 matrix products (0.2 s for n = 20, 5 s for n = 100 on one
+    Cost: up to some thousand evaluations of about 20 matrix products (0.5 s for n = 20, 7 s for n = 100 on one
     core), besides ``nearest_stable``.
 
     >>> import numpy as np
     >>> result = nearest_provable(np.full((3, 3), 2.0))
-    >>> result.certificate.is_stable, result.distance > result.optimal_distance
-    (True, True)
+    >>> result.certificate.is_stable, round(result.distance, 6), round(result.optimal_distance, 6)
+    (True, 3.872983, 3.872983)
     """
     A = square_matrix(A, "A")
     region = check_region(region)
     certificate = certify(A, region)
     if certificate.is_stable:
         return NearestProvable(A.copy(), certificate, 0.0, 0.0)
-    if optimum is None:
-        optimum = _optimum(A, region)
-    found = _searched(A, region, optimum.form.Z)
-    for form in (optimum.form, project_stable(A, region)):
-        found += _drawn_inward(form.matrix, region)
-    found = found or _scaled(A, region) or _diagonal(A, region)
+    found = _proven(A, triangular_part(A, region), region)
+    optimum = _optimum(A, region) if optimum is None else optimum
+    optimal_distance = float("nan")
+    bases = []
+    if optimum is not None:
+        optimal_distance = float(optimum.distance)
+        for form in (optimum.form, project_stable(A, region)):
+            found += _drawn_inward(A, form.matrix, region)
+            bases.append(form.Z)
+    found += _searched(A, region, bases)
     if not found:
-        fix = "Widen the region, or pass float64 if A is float32."
-        raise NotConvergedError(f"Expected {region} to hold a provable matrix of dtype {A.dtype}, found none. {fix}")
-    distance, matrix, certificate = min(((_distance(A, X), X, proof) for X, proof in found), key=lambda item: item[0])
-    return NearestProvable(matrix, certificate, distance, float(optimum.distance))
+        raise NotConvergedError(f"Expected to find a provable matrix of dtype {A.dtype} in {region}, found none.")
+    nearest = min(found, key=lambda candidate: candidate.distance)
+    return NearestProvable(nearest.matrix, nearest.certificate, nearest.distance, optimal_distance)
 
 
-Proven = tuple[np.ndarray, Certificate]
+class _Proven(NamedTuple):
+    matrix: np.ndarray
+    certificate: Certificate
+    distance: float
 
 
-def _optimum(A: np.ndarray, region: Region) -> "NearestStable":
+def _optimum(A: np.ndarray, region: Region) -> "NearestStable | None":
     from schurfire.stability.nearest import nearest_stable  # imports JAX
 
-    return nearest_stable(A, region=region)
+    try:
+        return nearest_stable(A, region=region)
+    except NotConvergedError:  # no Schur decomposition, for entries near the largest number
+        return None
 
 
-def _proven(X: np.ndarray, region: Region) -> list[Proven]:
-    """``[(X, certificate)]``, or an empty list if X cannot be proven."""
+def _proven(A: np.ndarray, X: np.ndarray, region: Region) -> list[_Proven]:
+    """X with its certificate and distance in a list, which is empty if X cannot be proven."""
     if not np.isfinite(X).all():
         return []
     certificate = certify(X, region)
-    return [(X, certificate)] if certificate.is_stable else []
+    return [_Proven(X, certificate, _distance(A, X))] if certificate.is_stable else []
 
 
-def _searched(A: np.ndarray, region: Region, Z: np.ndarray) -> list[Proven]:
+def _searched(A: np.ndarray, region: Region, bases: list[np.ndarray]) -> list[_Proven]:
     """The result of the search with the smallest margin, of a growing sequence, that is accepted."""
     shifted, scale = _normalised(A, region)
     radius = region.radius / scale if isinstance(region, Disc) else None
-    if scale == 0.0 or not np.isfinite(scale) or radius == 0.0:  # nothing to search, or a region out of sight
+    if scale == 0.0 or not np.isfinite(scale) or (radius is not None and radius < _SMALLEST_DISC):
         return []
     origin = _origin(region, len(A))
     precision, point = _first_precision(A), None
     while precision < 1.0:
         problem = Problem(shifted, radius, precision)
         first = point is None
-        point = _best_start(problem, Z) if point is None else descend(problem, point, _TRIAL_CYCLES, _TOLERANCE)
-        found = _proven(_rounded(origin + scale * point.X, point.S, A.dtype), region)
+        point = _best_start(problem, bases) if point is None else descend(problem, point, _TRIAL_CYCLES, _TOLERANCE)
+        found = _proven(A, _rounded(origin + scale * point.X, point.S, A.dtype), region)
         if found and not first:
             point = descend(problem, point, _CYCLES, _TOLERANCE)
-            found += _proven(_rounded(origin + scale * point.X, point.S, A.dtype), region)
+            found += _proven(A, _rounded(origin + scale * point.X, point.S, A.dtype), region)
         if found:
             return found
         precision *= _REFUSED
@@ -139,17 +150,17 @@ def _first_precision(A: np.ndarray) -> float:
     return 1e-3 * float(np.finfo(A.dtype).eps) / len(A) + 40 * float(np.finfo(np.float64).eps)
 
 
-def _best_start(problem: Problem, Z: np.ndarray) -> Point:
+def _best_start(problem: Problem, bases: list[np.ndarray]) -> Point:
     """The best of several starts: all go a few cycles, then the nearest ones to the end.
 
-    ``S = D Z'`` with a graded D makes the upper triangle of ``S A S^-1`` small, in the basis Z of the optimum or of
-    the Schur decomposition of A.
+    ``S = D Z'`` with a graded D makes the upper triangle of ``S A S^-1`` small, if Z is an orthogonal factor of A or
+    of a stable matrix near A.
     """
     n = len(problem.target)
     ripple = np.eye(n) + 0.01 * np.random.default_rng(0).standard_normal((n, n)) / np.sqrt(n)  # leaves saddle points
     reach = 0.03 / (problem.precision * n)  # cond(S) that makes the margin some percent
     points = []
-    for basis in (schur(problem.target, output="real")[1], Z.astype(np.float64)):
+    for basis in bases or [np.eye(n)]:
         for exponent in _GRADINGS:
             grading = reach ** (exponent * np.linspace(-0.5, 0.5, n))
             start = start_at(problem, (grading[:, None] * basis.T) @ ripple)
@@ -188,41 +199,22 @@ def _rounded(X: np.ndarray, S: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return rounded.astype(dtype)
 
 
-def _drawn_inward(X: np.ndarray, region: Region) -> list[Proven]:
+def _drawn_inward(A: np.ndarray, X: np.ndarray, region: Region) -> list[_Proven]:
     """X moved towards the centre, or into the half-plane, by the least of a sequence of steps that is proven."""
     shifted, scale = _normalised(X, region)
     digits = 1 - int(np.log2(np.finfo(X.dtype).eps))
     steps = [0.0, *2.0 ** np.arange(-digits, 0.0), 0.75, 0.875, 0.9375, 0.96875]
-    found: list[Proven] = []
+    found: list[_Proven] = []
     refused, accepted = -1, len(steps)
     while accepted - refused > 1:
         middle = (refused + accepted) // 2
         step = steps[middle]
         inner = shifted - step * (shifted if isinstance(region, Disc) else np.eye(len(X)))
-        proven = _proven((_origin(region, len(X)) + scale * inner).astype(X.dtype) if step else X, region)
+        moved = (_origin(region, len(X)) + scale * inner).astype(A.dtype) if step else X
+        proven = _proven(A, moved, region)
         refused, accepted = (refused, middle) if proven else (middle, accepted)
         found = proven or found
     return found
-
-
-def _scaled(A: np.ndarray, region: Region) -> list[Proven]:
-    """A scaled towards the centre of the disc, to a Frobenius norm of at most half the radius."""
-    shifted, scale = _normalised(A, region)
-    if isinstance(region, Disc) and np.isfinite(scale):
-        for exponent in (1, 2, 4, 8, 16, 32):
-            X = _origin(region, len(A)) + region.radius * 2.0**-exponent * shifted
-            if found := _proven(X.astype(A.dtype), region):
-                return found
-    return []
-
-
-def _diagonal(A: np.ndarray, region: Region) -> list[Proven]:
-    """A multiple of the identity."""
-    if isinstance(region, Disc):
-        number = A.dtype.type(region.centre)
-    else:
-        number = np.nextafter(A.dtype.type(region.bound), A.dtype.type(-np.inf))
-    return _proven(number * np.eye(len(A), dtype=A.dtype), region)
 
 
 def _origin(region: Region, n: int) -> np.ndarray:

@@ -25,7 +25,7 @@ def triangular_part(A: np.ndarray, region: Region) -> np.ndarray:
     largest = np.max(np.abs(A)).astype(np.float64)
     order = _order(np.square(A / largest, dtype=np.float64) if largest else np.zeros(A.shape))
     T = A[np.ix_(order, order)]
-    T = np.triu(T) + _diagonal_blocks(T, region)
+    T = _with_stable_blocks(T, region)
     X = np.empty_like(A)
     X[np.ix_(order, order)] = T
     return X
@@ -52,32 +52,33 @@ def _order(weights: np.ndarray) -> np.ndarray:
     return order
 
 
-def _diagonal_blocks(T: np.ndarray, region: Region) -> np.ndarray:
-    """What to add to the upper triangle of T to give it the nearest stable diagonal blocks, each of order 1 or 2.
+def _with_stable_blocks(T: np.ndarray, region: Region) -> np.ndarray:
+    """The upper triangle of T with the nearest stable diagonal blocks of order 1 and 2.
 
-    Which pairs of neighbours share a block is decided by dynamic programming over the squared distances.
+    Which neighbours share a block is decided by dynamic programming over the squared distances.
     """
     n = len(T)
-    diagonal = T.diagonal()
-    singles = nearest_stable_block(diagonal.reshape(n, 1, 1), region).reshape(n)
+    upper = np.triu(T)
+    singles = nearest_stable_block(T.diagonal().reshape(n, 1, 1), region)
     pairs = np.stack([T[k : k + 2, k : k + 2] for k in range(n - 1)]) if n > 1 else np.empty((0, 2, 2), T.dtype)
-    stable = nearest_stable_block(pairs, region) if n > 1 else pairs
-    scale = max(float(np.max(np.abs(T))), float(np.max(np.abs(singles))))
-    cost_single = np.square((singles.astype(np.float64) - diagonal) / scale)
-    cost_pair = np.square((stable.astype(np.float64) - pairs) / scale).sum(axis=(1, 2))
-    below = np.square(np.diagonal(T, -1).astype(np.float64) / scale)
-    best, joined = [0.0, cost_single[0]], [False, False]
-    for k in range(1, n):
-        apart, together = best[k] + cost_single[k] + below[k - 1], best[k - 1] + cost_pair[k - 1]
-        best.append(min(apart, together))
-        joined.append(together < apart)
-    added = np.zeros_like(T)
-    k = n
-    while k > 0:
-        if joined[k]:
-            added[k - 2 : k, k - 2 : k] = stable[k - 2] - np.triu(pairs[k - 2])
-            k -= 2
-        else:
-            added[k - 1, k - 1] = singles[k - 1] - diagonal[k - 1]
-            k -= 1
-    return added
+    stable_pairs = nearest_stable_block(pairs, region) if n > 1 else pairs
+    scale = max(float(np.max(np.abs(blocks), initial=0.0)) for blocks in (T, singles, stable_pairs)) or 1.0
+    cost = [0.0]  # of the first k rows and columns; entries further below the diagonal are lost in any case
+    is_pair = [False]
+    for k in range(n):
+        below = 0.0 if k == 0 else (float(T[k, k - 1]) / scale) ** 2
+        apart = cost[k] + ((float(singles[k, 0, 0]) - float(T[k, k])) / scale) ** 2 + below
+        together = np.inf if k == 0 else cost[k - 1] + _squared_distance(stable_pairs[k - 1], pairs[k - 1], scale)
+        cost.append(min(apart, together))
+        is_pair.append(together < apart)
+    end = n
+    while end > 0:
+        order = 2 if is_pair[end] else 1
+        start = end - order
+        upper[start:end, start:end] = stable_pairs[start] if order == 2 else singles[start]
+        end = start
+    return upper
+
+
+def _squared_distance(X: np.ndarray, Y: np.ndarray, scale: float) -> float:
+    return float(np.sum(np.square((X.astype(np.float64) - Y) / scale)))

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | ``.npy`` | a matrix, float32 or float64 | bit by bit, integers are refused | bit by bit |
 | ``.csv`` | a matrix as text, without a header | as float64 | every number exactly, see ``write_matrix`` |
-| ``.mat`` | a matrix, MATLAB version 5 to 7.2 | single as float32, else as float64 | bit by bit, named ``A`` |
+| ``.mat`` | a matrix, MATLAB version 5 to 7.2 | single bit by bit, else as float64 | bit by bit, named ``A`` |
 | ``.npz`` | a Schur pair: ``T``, ``Z``, ``region`` and where there is one ``source`` | bit by bit | bit by bit |
 
 Nothing is unpickled, so that a file cannot run code.
@@ -38,14 +38,15 @@ def read_matrix(path: str | Path, variable: str | None = None) -> np.ndarray:
 
     A ``.csv`` file has one row per line and one separator: semicolons if there are any, else commas, else white
     space. Blank lines are skipped. A ``.mat`` file may hold other things besides the matrix if they are no 2-D
-    numeric arrays; sparse matrices become dense. Numbers of a MATLAB integer class are read as float64.
+    numeric arrays; sparse matrices become dense. Integers become float64: MATLAB stores every matrix as integers if its
+    numbers allow it, whatever its class.
 
     Args:
         path: a ``.npy``, ``.csv`` or ``.mat`` file.
         variable: which variable of a ``.mat`` file; needed where several qualify.
 
     Returns:
-        float64, or float32 if a ``.npy`` or ``.mat`` file says so, of shape (n, n).
+        float64, or float32 if a ``.npy`` or ``.mat`` file stores that, of shape (n, n).
 
     Raises:
         InvalidInputError: a file that is missing, of another type, damaged, or holds anything else than one such
@@ -81,6 +82,12 @@ def write_matrix(path: str | Path, A: Any, variable: str = "A") -> None:
     Raises:
         InvalidInputError: another suffix, or A is no finite real square matrix.
         OSError: the file cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_matrix(f"{folder}/A.csv", [[0.1, 0.2], [0.0, 1e-300]])
+    ...     read_matrix(f"{folder}/A.csv").tolist()
+    [[0.1, 0.2], [0.0, 1e-300]]
     """
     path = Path(path)
     suffix = check_suffix(path, MATRIX_SUFFIXES, "the output")
@@ -126,6 +133,12 @@ def write_pair(path: str | Path, form: SchurForm) -> None:
     Raises:
         InvalidInputError: another suffix, or a stack of pairs.
         OSError: the file cannot be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_pair(f"{folder}/A.npz", SchurForm(np.array([[0.5]]), np.eye(1), HalfPlane(2.0)))
+    ...     read_pair(f"{folder}/A.npz").region
+    HalfPlane(bound=2.0)
     """
     path = Path(path)
     check_suffix(path, PAIR_SUFFIXES, "the output")
@@ -137,7 +150,11 @@ def write_pair(path: str | Path, form: SchurForm) -> None:
 
 
 def region_as_dict(region: Region) -> dict[str, Any]:
-    """The region in words and numbers that JSON can hold exactly."""
+    """The region in words and numbers that JSON can hold exactly.
+
+    >>> region_as_dict(HalfPlane(2.0))
+    {'kind': 'half-plane', 'bound': 2.0}
+    """
     kind = next(name for name, cls in _REGIONS.items() if isinstance(region, cls))
     return {"kind": kind, **asdict(region)}
 
@@ -192,7 +209,7 @@ def _load_mat(path: Path, variable: str | None) -> np.ndarray:
 
     try:
         with warnings.catch_warnings(action="ignore"):  # about variables that are no matrices
-            contents = loadmat(path, mat_dtype=True, appendmat=False)
+            contents = loadmat(path, appendmat=False)  # mat_dtype=True would drop imaginary parts
     except NotImplementedError:
         raise invalid(str(path), "a MATLAB file of version 5 to 7.2", "version 7.3", "Save it with -v7.") from None
     except Exception:  # what SciPy raises depends on where its parser of a foreign or damaged file trips
