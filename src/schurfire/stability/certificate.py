@@ -16,6 +16,7 @@ from schurfire.kernels.bounds import bound_by_squaring
 from schurfire.regions import UNIT_DISC, Disc, HalfPlane, Region, check_region
 from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from schurfire.stability.schur_form import SchurForm, diagonal_blocks
+from schurfire.threads import suited_to
 
 Method = Literal["blocks", "power-bound", "lyapunov", "none"]
 _SQUARINGS = 12  # proves well-conditioned matrices up to a radius of about 1 - 1e-3; the rest is left to Lyapunov
@@ -167,14 +168,16 @@ def _power_bound(A: np.ndarray, region: Disc) -> float:
     """A bound of the spectral radius of ``A - centre I``, in double precision."""
     B = A.astype(np.float64)
     B[np.diag_indices(len(B))] -= region.centre  # one rounding, relative to an entry and so to the norm
-    return float(bound_by_squaring(B, _SQUARINGS, np.finfo(np.float64).eps if region.centre else 0.0))
+    with suited_to(len(B)):
+        return float(bound_by_squaring(B, _SQUARINGS, np.finfo(np.float64).eps if region.centre else 0.0))
 
 
 def _by_lyapunov(A: np.ndarray, region: Region) -> Certificate | None:
-    for P, margin in candidates(A, region):
-        for proven in (margin, 0.0):
-            if P.proves(A, region.shrink(proven)):
-                return Certificate(True, "lyapunov", proven, region, len(A), A.dtype.name, lyapunov=P)
+    with suited_to(len(A)):
+        for P, margin in candidates(A, region):
+            for proven in (margin, 0.0):
+                if P.proves(A, region.shrink(proven)):
+                    return Certificate(True, "lyapunov", proven, region, len(A), A.dtype.name, lyapunov=P)
     return None
 
 
