@@ -85,7 +85,12 @@ def distance(block: np.ndarray, other: np.ndarray) -> float:
     with localcontext() as context:
         context.prec = 800
         context.Emin, context.Emax = -(10**6), 10**6
-        return float(sum((Decimal(float(x)) - Decimal(float(y))) ** 2 for x, y in zip(np.ravel(block), np.ravel(other))).sqrt())
+        return float(
+            sum(
+                (Decimal(float(x)) - Decimal(float(y))) ** 2
+                for x, y in zip(np.ravel(block), np.ravel(other), strict=False)
+            ).sqrt()
+        )
 
 
 # The constraints that a candidate meets with equality by construction are not tested: rounding would decide.
@@ -206,7 +211,7 @@ def _value(polynomial: list[Decimal], x: Decimal) -> Decimal:
 
 
 def _svd(A: Matrix) -> tuple[Matrix, tuple[Decimal, Decimal], Matrix]:
-    """``A = U diag(s) V^T`` with rotations U and V, so that the second value has the sign of det A; one-sided Jacobi."""
+    """``A = U diag(s) V^T`` with rotations U and V, so the second value has the sign of det A (Jacobi)."""
     (p, q), (_, r) = _product(_transpose(A), A)
     V = _rotation(*_half_angle(p - r, 2 * q))
     (a, b), (c, d) = _product(A, V)
@@ -273,7 +278,7 @@ def _norm(A: Matrix) -> Decimal:
 
 
 def similar(A: np.ndarray, rng: np.random.Generator, steps: int = 0) -> np.ndarray:
-    """``S A S^-1`` without any rounding, S a product of elementary integer matrices; dense if there are steps enough."""
+    """``S A S^-1`` without any rounding, S a product of elementary integer matrices (``steps`` of them)."""
     shift = max(_fraction_bits(x) for x in np.ravel(A))
     X = np.array([[int(Fraction(float(x)) * 2**shift) for x in row] for row in A], dtype=object)
     for _ in range(steps or 3 * len(A)):

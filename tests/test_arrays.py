@@ -66,7 +66,7 @@ def test_other_data_types(x, dtype, fix):
 
 
 def test_ragged_lists():
-    with pytest.raises(InvalidInputError, match="Expected x to be rectangular, .* Give every row the same length"):
+    with pytest.raises(InvalidInputError, match=r"Expected x to be rectangular, .* Give every row the same length"):
         real_array([[1.0, 2.0], [3.0]], "x")
 
 
@@ -87,7 +87,7 @@ def test_not_square(shape):
 
 @pytest.mark.parametrize("shape", [(0, 2, 2), (3, 0, 2, 2), (0, 0, 0)])
 def test_empty_stacks(shape):
-    with pytest.raises(InvalidInputError, match="x to be a stack of at least one matrix, .* Leave out empty stacks"):
+    with pytest.raises(InvalidInputError, match=r"x to be a stack of at least one matrix, .* Leave out empty stacks"):
         square_matrices(np.ones(shape), "x")
 
 
@@ -105,7 +105,9 @@ def test_traced_arrays_have_shapes_but_no_values():
     @jax.jit
     def checked(x):
         assert square_matrices(x, "x") is x
-        with pytest.raises(InvalidInputError, match="x to be an array with values, received a traced array. Call this"):
+        with pytest.raises(
+            InvalidInputError, match=r"x to be an array with values, received a traced array. Call this"
+        ):
             concrete(x, "x")
         with pytest.raises(InvalidInputError, match="square"):
             square_matrices(x[0], "x")

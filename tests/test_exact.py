@@ -1,7 +1,7 @@
 """Exact decisions: hand cases, an independent criterion, and regions rounded to a precision."""
 
 import math
-from fractions import Fraction as F
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,18 +22,18 @@ REGIONS = (
 @pytest.mark.parametrize(
     ("block", "region", "expected"),
     [
-        ([[0.5]], Disc(), (F(1, 2), F(3, 2))),
-        ([[-0.5]], Disc(2.0, 1.0), (F(7, 2), F(1, 2))),
-        ([[0.5]], HalfPlane(2), (F(3, 2), F(3, 2))),
-        ([[0.5, 9.0], [0.0, 0.5]], Disc(), (F(3, 4), F(1, 4))),
-        ([[0.0, 1.0], [-1.0, 0.0]], Disc(), (F(0), F(2))),
-        ([[0.0, 1.0], [1.0, 0.0]], Disc(), (F(2), F(0))),
-        ([[1.0, 0.0], [0.0, 1.0]], Disc(), (F(0), F(0))),
-        ([[3.0, 1.0], [-1.0, 3.0]], Disc(2.0, 3.0), (F(3), F(5))),
-        ([[1.5, 0.0], [0.0, -0.5]], Disc(2.0, 0.5), (F(5), F(3))),
-        ([[-1.0, 2.0], [-2.0, -1.0]], HalfPlane(), (F(2), F(5))),
-        ([[-1.0, 2.0], [2.0, -1.0]], HalfPlane(), (F(2), F(-3))),
-        ([[1.0, 0.0], [0.0, 2.0]], HalfPlane(3.0), (F(3), F(2))),
+        ([[0.5]], Disc(), (Fraction(1, 2), Fraction(3, 2))),
+        ([[-0.5]], Disc(2.0, 1.0), (Fraction(7, 2), Fraction(1, 2))),
+        ([[0.5]], HalfPlane(2), (Fraction(3, 2), Fraction(3, 2))),
+        ([[0.5, 9.0], [0.0, 0.5]], Disc(), (Fraction(3, 4), Fraction(1, 4))),
+        ([[0.0, 1.0], [-1.0, 0.0]], Disc(), (Fraction(0), Fraction(2))),
+        ([[0.0, 1.0], [1.0, 0.0]], Disc(), (Fraction(2), Fraction(0))),
+        ([[1.0, 0.0], [0.0, 1.0]], Disc(), (Fraction(0), Fraction(0))),
+        ([[3.0, 1.0], [-1.0, 3.0]], Disc(2.0, 3.0), (Fraction(3), Fraction(5))),
+        ([[1.5, 0.0], [0.0, -0.5]], Disc(2.0, 0.5), (Fraction(5), Fraction(3))),
+        ([[-1.0, 2.0], [-2.0, -1.0]], HalfPlane(), (Fraction(2), Fraction(5))),
+        ([[-1.0, 2.0], [2.0, -1.0]], HalfPlane(), (Fraction(2), Fraction(-3))),
+        ([[1.0, 0.0], [0.0, 2.0]], HalfPlane(3.0), (Fraction(3), Fraction(2))),
     ],
 )
 def test_slacks_by_hand(block, region, expected):
@@ -44,13 +44,13 @@ def test_slacks_by_hand(block, region, expected):
 
 def test_nothing_is_rounded():
     tiny = 2.0**-1074
-    assert slacks([[1.0, tiny], [-tiny, 1.0]], Disc())[0] == -F(tiny) ** 2
-    assert slacks([[tiny]], Disc(centre=1.0)) == (2 - F(tiny), F(tiny))
+    assert slacks([[1.0, tiny], [-tiny, 1.0]], Disc())[0] == -(Fraction(tiny) ** 2)
+    assert slacks([[tiny]], Disc(centre=1.0)) == (2 - Fraction(tiny), Fraction(tiny))
     assert block_inside([[1.0, -tiny], [tiny, 1.0]], Disc(1.0, tiny))
     assert not block_inside([[0.0, 1.0], [-1.0, 0.0]], Disc())
     assert block_inside([[0.0, 1.0], [np.nextafter(-1.0, 0), 0.0]], Disc())
     huge = np.finfo("float64").max
-    assert slacks([[huge, huge], [huge, huge]], Disc()) == (F(1), 1 - 2 * F(huge))
+    assert slacks([[huge, huge], [huge, huge]], Disc()) == (Fraction(1), 1 - 2 * Fraction(huge))
 
 
 entry = st.sampled_from([0.0, 0.25, -0.5, 1.0, -1.0, 2.0, 1 + 2**-52, 1 - 2**-53, 2**-60, 2**30]) | st.floats(-2, 2)
@@ -64,7 +64,7 @@ def test_blocks_are_judged_by_their_roots(entries, region):
 
 
 def test_the_radius_is_taken_as_it_is():
-    assert region_radius(Disc(0.1)) == F(0.1) != F(1, 10)
+    assert region_radius(Disc(0.1)) == Fraction(0.1) != Fraction(1, 10)
 
 
 @pytest.mark.parametrize("region", REGIONS)
@@ -81,9 +81,9 @@ def test_the_float32_region_is_the_largest_inside(region):
         return
     assert is_float32(inner.centre)
     assert is_float32(inner.radius)
-    offset = abs(F(inner.centre) - F(region.centre))
-    assert offset <= F(float(np.spacing(np.float32(abs(region.centre))))) / 2
-    assert F(inner.radius) + offset <= F(region.radius) < F(above(inner.radius)) + offset
+    offset = abs(Fraction(inner.centre) - Fraction(region.centre))
+    assert offset <= Fraction(float(np.spacing(np.float32(abs(region.centre))))) / 2
+    assert Fraction(inner.radius) + offset <= Fraction(region.radius) < Fraction(above(inner.radius)) + offset
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -118,7 +118,7 @@ def test_limits_by_hand():
 
 @pytest.mark.parametrize("region", [Disc(1e-50), Disc(1e-9, 0.1), Disc(1.0, 1e30 + 1e14)])
 def test_a_disc_between_two_float32_numbers_has_no_room(region):
-    with pytest.raises(InvalidInputError, match="wide enough to hold a float32 number, .* use float64"):
+    with pytest.raises(InvalidInputError, match=r"wide enough to hold a float32 number, .* use float64"):
         representable(region, "float32")
 
 
@@ -148,5 +148,5 @@ def in_section(x, region, closed):
         return False
     if isinstance(region, HalfPlane):
         return x < region.bound or (closed and x == region.bound)
-    distance = abs(F(x) - F(region.centre))
-    return distance < F(region.radius) or (closed and distance == F(region.radius))
+    distance = abs(Fraction(x) - Fraction(region.centre))
+    return distance < Fraction(region.radius) or (closed and distance == Fraction(region.radius))

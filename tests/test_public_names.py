@@ -33,7 +33,9 @@ def test_every_name_is_importable_and_listed():
 
 def test_what_type_checkers_see_is_what_there_is():
     tree = ast.parse(Path(sf.__file__).read_text())
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module.startswith("schurfire")]
+    imports = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module.startswith("schurfire")
+    ]
     seen = {alias.name: node.module for node in imports for alias in node.names}
     assert set(seen) == set(sf.__all__)
     for name, home in seen.items():

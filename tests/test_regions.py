@@ -49,7 +49,7 @@ def test_not_finite(value):
 
 @pytest.mark.parametrize("radius", [0, 0.0, -0.0, -1, -1e-300])
 def test_radius_is_positive(radius):
-    with pytest.raises(InvalidInputError, match="Expected radius to be positive, received .* open and not empty"):
+    with pytest.raises(InvalidInputError, match=r"Expected radius to be positive, received .* open and not empty"):
         Disc(radius)
 
 
@@ -83,5 +83,7 @@ def test_check_region():
     for region in (Disc(2), HalfPlane(-1)):
         assert check_region(region) is region
     for other in (None, 1.0, "disc", Disc):
-        with pytest.raises(InvalidInputError, match=r"Expected region to be a schurfire.Disc or schurfire.HalfPlane, rec"):
+        with pytest.raises(
+            InvalidInputError, match=r"Expected region to be a schurfire.Disc or schurfire.HalfPlane, rec"
+        ):
             check_region(other)

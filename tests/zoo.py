@@ -80,7 +80,10 @@ def _specimens(n: int, dtype: str, seed: int) -> dict[str, tuple[str, np.ndarray
         "nilpotent rotated": ("defective singular", Q @ up @ Q.T),
         "defective pairs": ("defective boundary integer", J + np.eye(n, k=2)),
         "defective pairs rotated": ("defective boundary", Q @ (J + np.eye(n, k=2)) @ Q.T),
-        "clustered": ("clustered non-normal", Q @ (np.diag(1 + 1e-9 * rng.standard_normal(n)) + np.triu(G, 1) / 10) @ Q.T),
+        "clustered": (
+            "clustered non-normal",
+            Q @ (np.diag(1 + 1e-9 * rng.standard_normal(n)) + np.triu(G, 1) / 10) @ Q.T,
+        ),
         "grcar": ("non-normal integer", np.triu(np.tril(np.ones((n, n)), 3)) - down),
         "frank": ("non-normal integer", np.triu(n - np.maximum(rows, columns), -1)),
         "companion": ("non-normal", np.vstack([rng.standard_normal(n), eye[:-1]])),

@@ -35,7 +35,7 @@ def compiled(region):
 def test_strictly_stable_for_the_whole_zoo(n, dtype, region):
     T = factors(n, dtype)
     with jax.enable_x64(True):
-        by_jax = np.asarray(compiled(region)(T)) if n == 8 else project_factor(T, region)
+        by_jax = np.asarray(compiled(region)(T)) if n == 8 and dtype == "float32" else project_factor(T, region)
     for X in (project_factor(T, region), by_jax):
         assert X.dtype == dtype
         for name, new, old in zip(TAGS, X, T, strict=True):
@@ -69,14 +69,15 @@ def test_the_entry_beside_a_split_block_stays():
 
 
 def test_blocks_of_every_branch_at_both_places():
-    for block in BLOCKS.values():
+    for block in [np.array(block) for block in BLOCKS.values()]:
+        block = block if block[1, 0] else block.T  # noqa: PLW2901
         T = np.zeros((5, 5))
         T[:2, :2], T[3:, 3:], T[2, 2] = block, block, 2.0
         T[1, 2] = T[2, 3] = 1.0
         T += np.triu(np.ones((5, 5)), 2)
         X = project_factor(T)
         np.testing.assert_array_equal(X[:2, :2], X[3:, 3:])
-        np.testing.assert_array_equal(X[:2, :2], nearest_stable_block(np.array(block)))
+        np.testing.assert_array_equal(X[:2, :2], nearest_stable_block(block))
         assert X[1, 2] == 1.0
         assert X[2, 2] < 1.0
         assert pair_is_stable(X, Disc())
@@ -96,10 +97,10 @@ def test_whatever_the_factor_holds(dtype):
     """Subdiagonal entries from the smallest number to the largest, each marking a block."""
     info, rng = np.finfo(dtype), np.random.default_rng(0)
     ends = [float(info.max), float(info.tiny), float(info.smallest_subnormal), 1.0, 1e-20, 0.0, -0.0]
-    T = np.triu(rng.choice(ends, (60, 6, 6)) * rng.choice([-1, 1], (60, 6, 6)), -1)
+    T = np.triu(rng.choice(ends, (20, 6, 6)) * rng.choice([-1, 1], (20, 6, 6)), -1)
     T[:, [2, 4], [1, 3]] = 0.0
     T = T.astype(dtype)
-    for region in REGIONS:
+    for region in (Disc(), HalfPlane(-0.5)):
         with jax.enable_x64(True):
             by_jax = np.asarray(compiled(region)(T))
         for X in (project_factor(T, region), by_jax):

@@ -14,6 +14,7 @@ from schurfire.kernels.francis import francis
 from schurfire.kernels.hessenberg import hessenberg
 from schurfire.kernels.quasi_triangular import block_structure, standardise
 from schurfire.kernels.schur import RealSchur, real_schur
+from tests.zoo import zoo
 
 THRESHOLD = 30  # of LAPACK's eigenvalue tests
 METHODS = ("lapack", "portable")
@@ -22,51 +23,6 @@ METHODS = ("lapack", "portable")
 @pytest.fixture
 def rng():
     return np.random.default_rng(11)
-
-
-def zoo(n: int, dtype: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    G = rng.standard_normal((n, n))
-    Q = np.linalg.qr(G)[0]
-    pairs = np.kron(np.eye(n // 2 + 1), [[0, 1], [-1, 0]])[:n, :n]
-    decades, extreme = (150, 1e290) if dtype == "float64" else (15, 1e30)
-    grades = 10.0 ** np.linspace(-decades, decades, n)
-    columns = range(1, n + 1)
-    matrices = {
-        "ginibre": G,
-        "uniform": rng.random((n, n)),
-        "integer": rng.integers(-1, 2, (n, n)),
-        "orthogonal": Q,
-        "normal": Q @ (pairs * rng.standard_normal(n) + np.diag(np.ones(n))) @ Q.T,
-        "jordan": 0.99 * np.eye(n) + np.eye(n, k=1),
-        "jordan rotated": Q @ (0.99 * np.eye(n) + np.eye(n, k=1)) @ Q.T,
-        "nilpotent transposed": np.eye(n, k=-1),
-        "nilpotent rotated": Q @ np.eye(n, k=1) @ Q.T,
-        "defective pairs rotated": Q @ (pairs + np.eye(n, k=2)) @ Q.T,
-        "grcar": np.triu(np.tril(np.ones((n, n)), 3)) - np.eye(n, k=-1),
-        "frank": np.triu(np.minimum.outer(np.arange(n, 0, -1), np.arange(n, 0, -1)), -1),
-        "companion": np.vstack([rng.standard_normal(n), np.eye(n)[:-1]]),
-        "clustered": Q @ (np.diag(1 + 1e-9 * rng.standard_normal(n)) + np.triu(G, 1) / 10) @ Q.T,
-        "graded down": G * np.sqrt(np.outer(grades, grades)),
-        "graded up": (G * np.sqrt(np.outer(grades, grades)))[::-1, ::-1],
-        "graded entries": G * 10.0 ** rng.uniform(-decades, decades, (n, n)),
-        "graded columns": G * 10.0 ** np.linspace(-10, 0, n),
-        "rank one": np.outer(rng.standard_normal(n), rng.standard_normal(n)),
-        "zero": np.zeros((n, n)),
-        "identity": np.eye(n),
-        "minus identity": -np.eye(n),
-        "all two": np.full((n, n), 2.0),
-        "cyclic": np.roll(np.eye(n), 1, axis=0),
-        "permutation": np.eye(n)[rng.permutation(n)],
-        "upper": np.triu(G),
-        "lower": np.tril(G),
-        "symmetric": G + G.T,
-        "skew": G - G.T,
-        "hilbert": [[1 / (i + j - 1) for j in columns] for i in columns],
-        "toeplitz": 2 * np.eye(n, k=1) + np.eye(n, k=-1),
-        "tiny": G / extreme,
-        "huge": G * extreme,
-    }
-    return {name: np.asarray(matrix, dtype) for name, matrix in matrices.items()}
 
 
 def one_norm(X: np.ndarray) -> np.ndarray:
@@ -117,15 +73,15 @@ def by_jax(A: np.ndarray, method: str) -> RealSchur:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("n", "dtype"), [(8, "float64"), (60, "float64"), (20, "float32")])
-def test_zoo(n, dtype, method, rng):
-    matrices = zoo(n, dtype, rng)
+def test_zoo(n, dtype, method):
+    matrices = zoo(n, dtype)
     A = np.stack(list(matrices.values()))
     check(A, by_jax(A, method) if method == "portable" else real_schur(A, method), list(matrices))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_large_matrices(method, rng):
-    matrices = zoo(200, "float64", rng)
+def test_large_matrices(method):
+    matrices = zoo(200, "float64")
     names = ["ginibre", "grcar", "cyclic", "defective pairs rotated"]
     A = np.stack([matrices[name] for name in names])
     check(A, by_jax(A, method), names)
@@ -144,8 +100,8 @@ def test_many_small_matrices(n, dtype, rng):
 
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_portable_on_numpy_arrays(n, dtype, rng):
-    matrices = zoo(n, dtype, rng)
+def test_portable_on_numpy_arrays(n, dtype):
+    matrices = zoo(n, dtype)
     A = np.stack(list(matrices.values()))
     schur = real_schur(A, "portable")
     assert all(type(x) is np.ndarray for x in schur)

@@ -23,7 +23,6 @@ from schurfire.regions import Disc, Region
 
 _FILTER = 8  # each term of the two inequalities goes through at most 8 roundings
 _SMALL = 3.0  # in radii: below, a pull moves the block by at most 400 u and the lattice is not tried
-_HORIZON = 2.0**40  # a block this many radii large cannot tell the region from its centre: 1e-12 of its distance
 _PULL = 12  # the filter's bound, and half as much again for the rounding of the four entries
 
 
@@ -49,7 +48,8 @@ class Frame:
     """A region in the numbers of one precision.
 
     ``origin`` is the centre or bound; ``radius`` is None for a half-plane. Both are numbers of the precision, rounded
-    so that this region lies inside the one that was asked for.
+    so that this region lies inside the one that was asked for. Blocks larger than ``horizon`` radii, whose squares
+    would overflow, are projected as if the radius were larger.
     """
 
     origin: float
@@ -58,6 +58,7 @@ class Frame:
     highest: float
     unit: float
     tiny: float
+    horizon: float
     mantissa: int
 
 
@@ -73,6 +74,7 @@ def frame_of(region: Region, like: Array) -> Frame:
         highest=highest,
         unit=float(machine.eps) / 2,
         tiny=float(machine.tiny),
+        horizon=2.0 ** (machine.maxexp // 2 - 8),
         mantissa=int(machine.nmant) + 1,
     )
 
@@ -151,7 +153,7 @@ def shape_of(block: Entries, frame: Frame) -> Shape:
     x, y = block.a - frame.origin, block.d - frame.origin
     largest = _largest(xp, x, block.b, block.c, y)
     one = xp.ones_like(largest)
-    reach = one if frame.radius is None else xp.maximum(one, largest / (frame.radius * _HORIZON))
+    reach = one if frame.radius is None else xp.maximum(one, largest / (frame.radius * frame.horizon))
     scale = xp.where(largest > 0, largest, one) if frame.radius is None else frame.radius * reach
     x, y, b, c = x / scale, y / scale, block.b / scale, block.c / scale
     e, f, g, h = x / 2 + y / 2, x / 2 - y / 2, b / 2 + c / 2, c / 2 - b / 2
@@ -165,11 +167,12 @@ def entries_of(shape: Shape, point: Invariants, frame: Frame) -> Entries:
     p = point.p / shape.reach / shape.reach
     t = divide(xp, p, point.s)
     f, g = _directed(xp, shape, (point.s + t) / 2)
-    # The off-diagonal entries are g - h and g + h. One is a sum; their product g^2 - h^2 = p - f^2 gives the other one
-    # without cancellation, so that blocks of very different entries keep the small one.
-    turn = _sign(xp, shape.g)
-    larger = turn * (xp.abs(g) + (point.s - t) / 2)
-    smaller = divide(xp, p - f * f, larger)
+    # The off-diagonal entries are g - h and g + h. One is a sum. The other one is a difference, or their product
+    # g^2 - h^2 = p - f^2 divided by the sum; the rounding errors are u (sum) and u f^2 / (sum).
+    turn, h = _sign(xp, shape.g), (point.s - t) / 2
+    larger = xp.abs(g) + h
+    smaller = turn * xp.where(xp.abs(f) > larger, xp.abs(g) - h, divide(xp, p - f * f, larger))
+    larger = turn * larger
     upwards = turn == _sign(xp, shape.h)
     length = shape.scale
     e = shape.sign * point.e * (length / shape.reach)
@@ -196,7 +199,7 @@ def round_inward(block: Entries, shape: Shape, nearest: Invariants, frame: Frame
         fallback = _choose(xp, holds, pulled, _triangular(xp, block, frame))
         lattice, lattice_holds = _lattice(xp, shape, nearest, frame, radius)
         nearer = _distance(block, lattice, shape) < _distance(block, fallback, shape)
-        return _choose(xp, lattice_holds & (nearer | ~holds) & ~pulls_suffice, lattice, fallback)
+        return _choose(xp, lattice_holds & nearer & ~pulls_suffice, lattice, fallback)
 
     return Entries(*xp.cond(xp.all(pulls_suffice), lambda: pulled, with_lattice))
 
@@ -215,7 +218,7 @@ def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariant
     if frame.radius is None:
         offset = abs(frame.origin) / shape.scale
         least = frame.tiny / frame.unit / shape.scale  # keeps e away from the subnormal numbers
-        e = xp.minimum(e, -unit * (xp.abs(e) + f + offset + least))
+        e = xp.minimum(e, -unit * (xp.abs(e) + f + 2 * offset + least))  # twice: so that e^2 exceeds offset * e below
         return Invariants(e, s, xp.minimum(p, e * e - unit * (e * e + size + offset * (f + xp.abs(e)))))
     offset = abs(frame.origin) / frame.radius
     of_determinant = unit * (1 + offset) * (2 + e * e + size)

@@ -63,14 +63,17 @@ def _with_stable_blocks(T: np.ndarray, region: Region) -> np.ndarray:
     pairs = np.stack([T[k : k + 2, k : k + 2] for k in range(n - 1)]) if n > 1 else np.empty((0, 2, 2), T.dtype)
     stable_pairs = nearest_stable_block(pairs, region) if n > 1 else pairs
     scale = max(float(np.max(np.abs(blocks), initial=0.0)) for blocks in (T, singles, stable_pairs)) or 1.0
-    cost = [0.0]  # of the first k rows and columns; entries further below the diagonal are lost in any case
+    lost = np.square(np.diagonal(T, -1) / scale, dtype=np.float64)  # at a cut; the rest below is lost in any case
+    cost = [0.0]  # of the first k rows and columns
     is_pair = [False]
     for k in range(n):
-        below = 0.0 if k == 0 else (float(T[k, k - 1]) / scale) ** 2
-        apart = cost[k] + ((float(singles[k, 0, 0]) - float(T[k, k])) / scale) ** 2 + below
-        together = np.inf if k == 0 else cost[k - 1] + _squared_distance(stable_pairs[k - 1], pairs[k - 1], scale)
+        apart = cost[k] + _squared_distance(singles[k], T[k, k], scale) + (lost[k - 1] if k else 0.0)
+        together = np.inf
+        if k:
+            together = cost[k - 1] + _squared_distance(stable_pairs[k - 1], pairs[k - 1], scale)
+            together += lost[k - 2] if k > 1 else 0.0
         cost.append(min(apart, together))
-        is_pair.append(together < apart)
+        is_pair.append(bool(together < apart))
     end = n
     while end > 0:
         order = 2 if is_pair[end] else 1
