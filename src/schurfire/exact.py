@@ -5,6 +5,7 @@ inequalities in its entries. Nothing here rounds.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -61,8 +62,14 @@ def representable(region: Region, dtype: str) -> Region:
     if dtype == "float64":
         return region
     if isinstance(region, HalfPlane):
-        return HalfPlane(_at_most(Fraction(region.bound), dtype))
-    centre = float(np.dtype(dtype).type(region.centre))
+        bound = _at_most(Fraction(region.bound), dtype)
+        if math.isinf(bound):
+            raise _no_room(region, dtype)
+        return HalfPlane(bound)
+    with np.errstate(over="ignore"):
+        centre = float(np.dtype(dtype).type(region.centre))
+    if math.isinf(centre):
+        raise _no_room(region, dtype)
     radius = region_radius(region) - abs(Fraction(centre) - Fraction(region.centre))
     if radius <= 0 or _at_most(radius, dtype) <= 0:
         raise _no_room(region, dtype)
@@ -86,22 +93,35 @@ def real_limits(region: Region, dtype: str, closed: bool) -> tuple[float, float]
     return lowest, highest
 
 
+def nearest_float(x: Fraction) -> float:
+    """The double nearest to x; infinity beyond the largest."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
 def _at_most(x: Fraction, dtype: str) -> float:
-    """The largest number of ``dtype`` that does not exceed x."""
-    kind = np.dtype(dtype).type
-    y = kind(np.clip(float(x), np.finfo(dtype).min, np.finfo(dtype).max))
-    while Fraction(float(y)) > x:
+    """The largest finite number of ``dtype`` that does not exceed x; minus infinity if there is none."""
+    kind, largest = np.dtype(dtype).type, float(np.finfo(dtype).max)
+    if x >= Fraction(largest):
+        return largest
+    if x < Fraction(-largest):
+        return -math.inf
+    y = kind(nearest_float(x))  # within one unit in the last place of x, rounded twice at most
+    if Fraction(float(y)) > x:
         y = np.nextafter(y, kind(-np.inf))
-    while Fraction(float(above := np.nextafter(y, kind(np.inf)))) <= x if y < np.finfo(dtype).max else False:
-        y = above
-    return float(y)
+    above = np.nextafter(y, kind(np.inf))
+    return float(above if Fraction(float(above)) <= x else y)
 
 
 def _below(x: Fraction, dtype: str) -> float:
     """The largest number of ``dtype`` below x, subnormal ones left out: some processors and XLA take them for 0."""
     y = _at_most(x, dtype)
-    if Fraction(y) == x:
-        kind = np.dtype(dtype).type
+    kind = np.dtype(dtype).type
+    if y == -float(np.finfo(dtype).max):
+        return -math.inf
+    if math.isfinite(y) and Fraction(y) == x:
         y = float(np.nextafter(kind(y), kind(-np.inf)))
     tiny = float(np.finfo(dtype).tiny)
     return y if abs(y) >= tiny else (-tiny if y < 0 else 0.0)

@@ -14,8 +14,8 @@ class Disc:
 
     >>> Disc()
     Disc(radius=1.0, centre=0.0)
-    >>> Disc(radius=0.75).shrink(0.25).radius < 0.5
-    True
+    >>> Disc(radius=0.75).shrink(0.25)
+    Disc(radius=0.49999999999999994, centre=0.0)
     """
 
     radius: float = 1.0
@@ -27,9 +27,12 @@ class Disc:
         if not self.radius > 0:
             raise invalid("radius", "positive", self.radius, "The disc must be open and not empty.")
 
-    def shrink(self, margin: float) -> "Disc":
-        """The disc of all points at least ``margin`` inside this one, or a little smaller."""
-        return self if margin == 0 else Disc(math.nextafter(self.radius - margin, 0.0), self.centre)
+    def shrink(self, margin: float) -> "Disc | None":
+        """The disc of all points at least ``margin`` inside this one, or a little smaller; None if there are none."""
+        if margin == 0:
+            return self
+        radius = math.nextafter(self.radius - margin, 0.0)
+        return Disc(radius, self.centre) if margin > 0 and radius > 0 else None
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,12 @@ class HalfPlane:
     def __post_init__(self) -> None:
         _store_real(self, "bound", self.bound)
 
-    def shrink(self, margin: float) -> "HalfPlane":
-        """The half-plane of all points at least ``margin`` inside this one, or a little smaller."""
-        return self if margin == 0 else HalfPlane(math.nextafter(self.bound - margin, -math.inf))
+    def shrink(self, margin: float) -> "HalfPlane | None":
+        """The half-plane of all points at least ``margin`` inside this one, or a little smaller; None beyond floats."""
+        if margin == 0:
+            return self
+        bound = math.nextafter(self.bound - margin, -math.inf)
+        return HalfPlane(bound) if margin > 0 and math.isfinite(bound) else None
 
 
 Region = Disc | HalfPlane

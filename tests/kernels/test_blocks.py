@@ -19,7 +19,7 @@ DTYPES = ("float32", "float64")
 J = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 # The distance asked for is 1e-9 of the optimum. A stored block cannot be nearer than its entries are spaced. One that
-# is strictly inside needs room, moreover, for the rounding errors of its determinant: those of the products a d and b c.
+# is strictly inside needs room, too, for the rounding errors of its determinant: those of the products a d and b c.
 RELATIVE, ULPS, ROOM = 1e-9, 64.0, 32.0
 
 
@@ -70,6 +70,10 @@ def families(dtype: str) -> dict[str, np.ndarray]:
             [s * rotation(t) for s in (0.9, 1.0, 1 + eps, 1.5, 30.0) for t in (0, 0.1, 1, 2.5, np.pi)]
         ),
         "double root": np.array(double_root),
+        "near identity": np.array(
+            [x * np.eye(2) + 10.0**-k * normal(1)[0] for x in (1, -1) for k in range(3, 18) for _ in (0, 1)]
+        ),
+        "skewed": SKEWED,
         "special": SPECIAL,
         "boundary": np.concatenate([turned(x) for x in (branches, normal(20) * 3)]),  # replaced by their minimisers
         "sheared": turned(sheared),
@@ -91,9 +95,10 @@ TRIANGULAR = [
     (30.8, -5e-5, 0.0, 1e8),
     (0.5, -1e-6, 0.5, 1e7),
 ]
+SKEWED = np.array([[[1.25, 151755.8], [-7.8e9, 1.25]], [[1.0, 1e10], [-1e18, 1.0]], [[0.5, 1e10], [-1e-10, 0.5]]])
 SPECIAL = np.array(
     [
-        np.zeros((2, 2)), np.eye(2), -np.eye(2), J, -J, 2 * np.eye(2), 2 * J, 0.5 * J, np.diag([1, -1]), np.diag([2, 0.5]),
+        np.zeros((2, 2)), np.eye(2), -np.eye(2), J, -J, 2 * np.eye(2), 2 * J, J / 2, np.diag([1, -1]), np.diag([2, 0.5]),
         [[0, 2], [2, 0]], [[0, 1], [1, 0]], [[0, 3], [0, 0]], [[0, 0], [-3, 0]], [[1, 3], [0, 1]], [[1, 10], [10, 1]],
         [[-1, 10], [10, -1]], [[1, 1], [-1, 1]], [[0, 4], [0.25, 0]], [[0, 4], [-0.25, 0]], [[0.5, 0.5], [0.5, 0.5]],
         [[2, 2], [2, 2]], [[1, 1e-8], [-1e-8, 1]], [[3, -1], [1, 1]], [[-1e-5, 1e5], [-1e-5, -1e-5]],
@@ -123,7 +128,7 @@ NAMES = list(families("float64"))
 CASES = [(name, dtype, UNIT) for name in NAMES for dtype in DTYPES]
 CASES += [(name, dtype, HalfPlane()) for name in NAMES for dtype in DTYPES]
 CASES += [(name, "float64", region) for name in ("random", "branches", "boundary") for region in OTHERS]
-CASES += [(name, "float64", HalfPlane(-0.5)) for name in ("special", "rotations", "small")]
+CASES += [(name, "float64", HalfPlane(-0.5)) for name in ("special", "rotations", "small", "skewed")]
 CASES += [("branches", "float32", region) for region in OTHERS]
 
 

@@ -1,4 +1,4 @@
-"""The truncated projection of Schur factors: every block nearest, the rest untouched, strictly stable whatever comes."""
+"""The truncated projection of Schur factors: every block nearest, the rest untouched, strictly stable in any case."""
 
 import functools
 

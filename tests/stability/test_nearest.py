@@ -179,7 +179,7 @@ def test_stable_and_never_behind_the_truncated_projection(name, region, dtype):
     assert nearest.form.certify().is_stable
     assert nearest.matrix.dtype == nearest.form.Z.dtype == dtype
     eps = np.finfo(dtype).eps
-    rounding = 20 * eps * np.linalg.norm(A) + np.finfo(dtype).tiny
+    rounding = 20 * eps * np.linalg.norm(A) + len(A) * np.finfo(dtype).tiny
     assert np.linalg.norm(A - nearest.matrix) <= np.linalg.norm(A - truncated.matrix) + rounding
     assert abs(np.linalg.norm(A - nearest.matrix) - nearest.distance) <= rounding
 

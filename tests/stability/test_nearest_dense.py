@@ -71,7 +71,7 @@ def test_below_the_projection_scaled_until_proven():
 @pytest.mark.parametrize("region", [Disc(), Disc(0.5, 0.3), HalfPlane(), HalfPlane(-1.0)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigenvalues_in_the_region_by_100_digits(region, dtype):
-    A = np.random.default_rng(3).standard_normal((6, 6)).astype(dtype)
+    A = np.random.default_rng(3).standard_normal((5, 5)).astype(dtype)
     X = provable(A, region).matrix
     with mpmath.workdps(100):
         for z in mpmath.eig(mpmath.matrix(X.astype(float).tolist()), left=False, right=False):
@@ -119,7 +119,7 @@ def test_no_further_than_a_known_provable_matrix(A, limit, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_half_plane_of_a_symmetric_matrix(dtype):
     """Among the symmetric matrices the nearest one has the positive eigenvalues replaced by zero."""
-    A = CASES["normal"](6)
+    A = CASES["normal"](5)
     A = (A + A.T).astype(dtype)
     clipped = np.linalg.norm(np.maximum(np.linalg.eigvalsh(A), 0))
     assert provable(A, HalfPlane()).distance <= 1.001 * clipped
@@ -160,14 +160,14 @@ def test_entries_near_the_largest_number():
 
 @pytest.mark.parametrize("region", [Disc(4.0), HalfPlane()], ids=str)
 def test_homogeneous(region):
-    A = CASES["normal"](6)
+    A = 2 * CASES["normal"](4)
     scaled = provable(4 * A, region)
     unscaled = provable(A, Disc() if isinstance(region, Disc) else region)
     assert scaled.distance == pytest.approx(4 * unscaled.distance, rel=1e-6)
 
 
 def test_deterministic():
-    A = CASES["uniform"](7)
+    A = 3 * CASES["uniform"](4)
     assert np.array_equal(provable(A).matrix, provable(A).matrix)
 
 

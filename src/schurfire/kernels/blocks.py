@@ -96,8 +96,7 @@ def nearest_2x2(blocks: Array, region: Region, inward: bool) -> Array:
     xp = namespace(blocks)
     block = Entries(blocks[..., 0, 0], blocks[..., 0, 1], blocks[..., 1, 0], blocks[..., 1, 1])
     nearest = nearest_entries(block, region, inward, xp.ones_like(block.a, dtype="bool"))
-    finite = xp.all(xp.isfinite(blocks), axis=(-2, -1))[..., None, None]
-    return xp.where(finite, xp.reshape(xp.stack(nearest, axis=-1), blocks.shape), math.nan * blocks)
+    return xp.reshape(xp.stack(nearest, axis=-1), blocks.shape)
 
 
 @kernel
@@ -116,6 +115,8 @@ def nearest_entries(block: Entries, region: Region, inward: bool, wanted: Array)
             stays, moved = settled, round_inward(block, shape, point, frame)
         else:
             stays, moved = is_stable | ~wanted, entries_of(shape, point, frame)
+        finite = xp.isfinite(block.a) & xp.isfinite(block.b) & xp.isfinite(block.c) & xp.isfinite(block.d)
+        moved = (xp.where(finite, new, math.nan * new) for new in moved)
         return Entries(*(xp.where(stays, old, new) for old, new in zip(block, moved, strict=True)))
 
     # In training nearly every call ends here. XLA also gains a place where it must stop fusing: without the two

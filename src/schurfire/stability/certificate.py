@@ -1,5 +1,6 @@
 """Certificates: a verdict on the stability of a matrix, with the evidence to check it again."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
@@ -11,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import invalid
-from schurfire.exact import block_inside, slacks
+from schurfire.exact import block_inside, nearest_float, slacks
 from schurfire.kernels.bounds import bound_by_squaring
 from schurfire.regions import UNIT_DISC, Disc, HalfPlane, Region, check_region
 from schurfire.stability.lyapunov import LyapunovMatrix, candidates
@@ -58,9 +59,9 @@ class Certificate:
         Args:
             x: the matrix or the ``SchurForm`` that the certificate is about.
         """
-        if not self.is_stable:
-            return False
         region = self.region.shrink(self.margin)
+        if not self.is_stable or region is None:
+            return False
         if self.method == "blocks":
             blocks = _exact_blocks(x)
             return blocks is not None and _same(blocks, self.blocks) and all(block_inside(b, region) for b in blocks)
@@ -81,7 +82,7 @@ class Certificate:
             return f"stable: {_all_eigenvalues(self.n)} {where}{inside}; proven {how}"
         if self.method == "blocks":
             index, block = next((i, b) for i, b in enumerate(self.blocks) if not block_inside(b, self.region))
-            first, second = (float(s) for s in slacks(block, self.region))
+            first, second = (nearest_float(s) for s in slacks(block, self.region))
             return (
                 f"not stable: block {index + 1} of {len(self.blocks)}, {block.tolist()}, has an eigenvalue that is not "
                 f"{where}; its inequalities are {first:.3g} > 0 and {second:.3g} > 0"
@@ -159,7 +160,8 @@ def _by_powers(A: np.ndarray, region: Region) -> Certificate | None:
     if not bound < region.radius:
         return None
     margin = max(0.0, float(np.nextafter(np.nextafter(region.radius - bound, 0.0) * (1 - 1e-12), 0.0)))
-    if margin and not bound < region.shrink(margin).radius:
+    shrunk = region.shrink(margin)
+    if shrunk is None or not bound < shrunk.radius:
         margin = 0.0
     return Certificate(True, "power-bound", margin, region, len(A), A.dtype.name)
 
@@ -176,7 +178,8 @@ def _by_lyapunov(A: np.ndarray, region: Region) -> Certificate | None:
     with suited_to(len(A)):
         for P, margin in candidates(A, region):
             for proven in (margin, 0.0):
-                if P.proves(A, region.shrink(proven)):
+                shrunk = region.shrink(proven)
+                if shrunk is not None and P.proves(A, shrunk):
                     return Certificate(True, "lyapunov", proven, region, len(A), A.dtype.name, lyapunov=P)
     return None
 
@@ -185,16 +188,15 @@ def _proven_margin(blocks: Sequence[np.ndarray], region: Region) -> float:
     """A margin near the largest for which the shrunk region still holds all blocks, checked exactly."""
     estimate = min((_distance_to_boundary(block, region) for block in blocks), default=0.0)
     for share in _MARGIN_SHARES:
-        margin = max(0.0, share * estimate)
+        margin = max(0.0, share * estimate) if math.isfinite(estimate) else 0.0
         if margin == 0.0 or _fits(blocks, region, margin):
             return margin
     return 0.0
 
 
 def _fits(blocks: Sequence[np.ndarray], region: Region, margin: float) -> bool:
-    if isinstance(region, Disc) and not margin < region.radius:
-        return False
-    return all(block_inside(block, region.shrink(margin)) for block in blocks)
+    shrunk = region.shrink(margin)
+    return shrunk is not None and all(block_inside(block, shrunk) for block in blocks)
 
 
 def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
@@ -204,8 +206,8 @@ def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
         x = float(block[0, 0]) - origin
         return region.radius - abs(x) if isinstance(region, Disc) else -x
     (a, b), (c, d) = [[Fraction(float(entry)) for entry in row] for row in block]
-    half_trace = float((a + d) / 2 - Fraction(origin))
-    discriminant = float(((a - d) / 2) ** 2 + b * c)
+    half_trace = nearest_float((a + d) / 2 - Fraction(origin))
+    discriminant = nearest_float(((a - d) / 2) ** 2 + b * c)
     root = abs(discriminant) ** 0.5
     if isinstance(region, HalfPlane):
         return -half_trace if discriminant < 0 else -half_trace - root

@@ -11,6 +11,7 @@ positive definite by a floating-point Cholesky factorisation of the matrix minus
 products evaluated in any order, with or without fused multiply-add, but not by a fast (Strassen-like) product.
 """
 
+import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ class LyapunovMatrix:
 
     def proves(self, A: np.ndarray, region: Region) -> bool:
         """Whether this matrix proves, rigorously, that all eigenvalues of A lie in the open region."""
-        B = _scaled_exactly(A, self.exponents)
+        B, region = _unit_scale(A, region)
+        B = None if B is None else _scaled_exactly(B, self.exponents)
         if B is None or not np.array_equal(self.scaled, self.scaled.T) or not np.isfinite(self.scaled).all():
             return False
         with np.errstate(all="ignore"):
@@ -80,7 +82,7 @@ def is_positive_definite(M: np.ndarray, error: float) -> bool:
     The shift is twice Rump's, so that a Cholesky factorisation that multiplies by reciprocals is covered too.
     """
     n, diagonal = len(M), M.diagonal()
-    if not (diagonal > 0).all() or not np.isfinite(error):
+    if not np.isfinite(M).all() or not np.isfinite(error) or not (diagonal > 0).all():
         return False
     gamma = _gamma(n + 3)
     shift = 2 * gamma / (1 - gamma) * diagonal.sum() + error + 4 * n * (n + 2 + diagonal.max()) * _TINY
@@ -127,6 +129,20 @@ def _scaled_exactly(A: np.ndarray, exponents: np.ndarray) -> np.ndarray | None:
         B = np.ldexp(A, shifts)
         exact = np.isfinite(B).all() and np.array_equal(np.ldexp(B, -shifts), A)
     return B if exact else None
+
+
+def _unit_scale(A: np.ndarray, region: Region) -> tuple[np.ndarray | None, Region]:
+    """A and a disc divided by the power of two next to the radius, so that its square neither over- nor underflows.
+
+    The matrix is None where that is not exact.
+    """
+    if isinstance(region, HalfPlane):
+        return A, region
+    exponent = math.frexp(region.radius)[1]
+    with np.errstate(all="ignore"):
+        B, centre = np.ldexp(A.astype(np.float64), -exponent), math.ldexp(region.centre, -exponent)
+        exact = np.array_equal(np.ldexp(B, exponent), A) and math.ldexp(centre, exponent) == region.centre
+    return (B if exact else None), Disc(math.ldexp(region.radius, -exponent), centre)
 
 
 def _balancing_exponents(A: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.projection import project_stable
 from schurfire.stability.similar_contractions import Point, Problem, descend, start_at
 from schurfire.stability.triangular_part import triangular_part
+from schurfire.threads import suited_to
 
 if TYPE_CHECKING:
     from schurfire.stability.nearest import NearestStable
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # Chosen on the paper's four kinds of matrices, n = 10, 20, 50 and 100.
 _GRADINGS = (0.0, 0.4, 0.6, 0.8)  # exponents for cond(S) at the starts; each is the best one somewhere
 _TRIAL_CYCLES = 2  # of every start, before the best go on alone
-_FINALISTS = 60  # divided by n: how many starts are followed to the end
+_FINALISTS = 60  # divided by n, but at most 4: how many starts are followed to the end
 _CYCLES = 30
 _TOLERANCE = 3e-4  # a cycle that gains less than this share of the squared distance is idle
 _REFUSED = 4.0  # growth of the margin after a refusal
@@ -89,7 +90,8 @@ def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable
         for form in (optimum.form, project_stable(A, region)):
             found += _drawn_inward(A, form.matrix, region)
             bases.append(form.Z)
-    found += _searched(A, region, bases)
+    with suited_to(len(A)):
+        found += _searched(A, region, bases)
     if not found:
         raise NotConvergedError(f"Expected to find a provable matrix of dtype {A.dtype} in {region}, found none.")
     nearest = min(found, key=lambda candidate: candidate.distance)
@@ -166,7 +168,7 @@ def _best_start(problem: Problem, bases: list[np.ndarray]) -> Point:
             start = start_at(problem, (grading[:, None] * basis.T) @ ripple)
             points.append(descend(problem, start, _TRIAL_CYCLES, _TOLERANCE))
     points.sort(key=lambda point: point.value)
-    finalists = points[: max(1, min(len(points), _FINALISTS // n))]
+    finalists = points[: min(4, max(1, _FINALISTS // n))]
     return min((descend(problem, point, _CYCLES, _TOLERANCE) for point in finalists), key=lambda point: point.value)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from schurfire.arrays import concrete, square_matrices
+from schurfire.errors import invalid
 from schurfire.kernels.projection import project_factor
 from schurfire.kernels.schur import real_schur
 from schurfire.regions import UNIT_DISC, Region, check_region
@@ -39,6 +40,8 @@ def project_stable(A: Any, region: Region | None = None) -> SchurForm:
     True
     """
     if isinstance(A, tuple):
+        if len(A) != 2:
+            raise invalid("A", "a tuple of two factors (T, Z)", f"{len(A)} of them")
         A = SchurForm(*A, region=UNIT_DISC if region is None else check_region(region))
     if isinstance(A, SchurForm):
         region = A.region if region is None else check_region(region)

@@ -1,7 +1,7 @@
 """L-BFGS on NumPy arrays, for objectives that cost less than a millisecond.
 
-SciPy's L-BFGS-B does its own small linear algebra through a BLAS that starts threads for it: with the other core busy
-an iteration takes up to 50 times as long. This one uses vector operations only.
+Only vector operations: on the search for provable matrices it takes two thirds of the time of SciPy's L-BFGS-B at
+n = 100, and it does not slow down on a busy machine, where the small linear algebra in there waits for threads.
 """
 
 from collections import deque

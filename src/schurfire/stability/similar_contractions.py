@@ -30,7 +30,7 @@ from schurfire.stability.quasi_newton import minimise
 
 Pullback = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-_invert_triangular = get_lapack_funcs("trtri", dtype=np.float64)
+_invert_triangular = get_lapack_funcs(("trtri",), dtype=np.float64)[0]
 _CYCLE = 50  # iterations between two rebases; 25 and 100 end higher (n = 50, 1000 iterations in all)
 
 
