@@ -57,9 +57,10 @@ def test_radius_is_positive(radius):
 def test_a_shrunk_disc_keeps_its_distance(radius, share):
     margin = radius * share
     disc = Disc(radius, centre=3.5)
-    if not margin < radius:
-        return
     shrunk = disc.shrink(margin)
+    if shrunk is None:
+        assert margin >= radius * (1 - 2**-52)
+        return
     assert shrunk.centre == 3.5
     assert 0 <= Fraction(radius) - Fraction(margin) - Fraction(shrunk.radius) <= Fraction(2 * math.ulp(radius))
     assert (shrunk is disc) == (margin == 0)
@@ -73,10 +74,16 @@ def test_a_shrunk_half_plane_keeps_its_distance(bound, margin):
     assert (shrunk.bound == bound) == (margin == 0)
 
 
-def test_a_disc_cannot_shrink_to_nothing():
+@pytest.mark.parametrize("margin", [math.nan, math.inf, -1.0, -1e-300, -math.inf])
+def test_no_region_is_that_much_smaller(margin):
+    assert Disc().shrink(margin) is None
+    assert HalfPlane().shrink(margin) is None
+
+
+def test_a_disc_does_not_shrink_to_nothing():
     for margin in (1.0, 2.0):
-        with pytest.raises(InvalidInputError, match="radius"):
-            Disc().shrink(margin)
+        assert Disc().shrink(margin) is None
+    assert HalfPlane(-1e308).shrink(1e308) is None
 
 
 def test_check_region():
