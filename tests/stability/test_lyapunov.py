@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from schurfire import Disc, HalfPlane
-from schurfire.stability.lyapunov import LyapunovMatrix, candidates, is_positive_definite
+from schurfire.stability.definiteness import is_positive_definite
+from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from tests.references import similar
 
 TINY = float(np.finfo("float64").tiny)

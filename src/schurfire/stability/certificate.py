@@ -1,5 +1,6 @@
 """Certificates: a verdict on the stability of a matrix, with the evidence to check it again."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from schurfire.errors import invalid
 from schurfire.exact import block_inside, nearest_float, slacks
 from schurfire.kernels.bounds import bound_by_squaring
 from schurfire.regions import UNIT_DISC, Disc, HalfPlane, Region, check_region
+from schurfire.stability.gramian import GramianFactor, factors
 from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from schurfire.stability.schur_form import SchurForm, diagonal_blocks
 from schurfire.threads import suited_to
@@ -39,7 +41,7 @@ class Certificate:
         n: order of the matrix.
         dtype: its data type.
         blocks: the diagonal blocks, for the method ``"blocks"``.
-        lyapunov: the Lyapunov matrix, for the method ``"lyapunov"``.
+        lyapunov: the Lyapunov matrix, or a factor of a Gramian, for the method ``"lyapunov"``.
     """
 
     is_stable: bool
@@ -49,7 +51,7 @@ class Certificate:
     n: int
     dtype: str
     blocks: tuple[np.ndarray, ...] = ()
-    lyapunov: LyapunovMatrix | None = None
+    lyapunov: LyapunovMatrix | GramianFactor | None = None
 
     def verify(self, x: Any) -> bool:
         """Whether this certificate is a valid proof that ``x`` is stable with this margin.
@@ -68,7 +70,7 @@ class Certificate:
         A = square_matrix(x, "x")
         if self.method == "power-bound":
             return isinstance(region, Disc) and _power_bound(A, region) < region.radius
-        return self.lyapunov is not None and len(self.lyapunov.scaled) == len(A) and self.lyapunov.proves(A, region)
+        return self.lyapunov is not None and len(self.lyapunov) == len(A) and self.lyapunov.proves(A, region)
 
     def __str__(self) -> str:
         where = f"in {_describe(self.region)}"
@@ -176,7 +178,7 @@ def _power_bound(A: np.ndarray, region: Disc) -> float:
 
 def _by_lyapunov(A: np.ndarray, region: Region) -> Certificate | None:
     with suited_to(len(A)):
-        for P, margin in candidates(A, region):
+        for P, margin in itertools.chain(candidates(A, region), factors(A, region)):
             for proven in (margin, 0.0):
                 shrunk = region.shrink(proven)
                 if shrunk is not None and P.proves(A, shrunk):

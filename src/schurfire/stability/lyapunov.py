@@ -11,7 +11,6 @@ positive definite by a floating-point Cholesky factorisation of the matrix minus
 products evaluated in any order, with or without fused multiply-add, but not by a fast (Strassen-like) product.
 """
 
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from schurfire.regions import Disc, HalfPlane, Region
-
-_U = np.finfo(np.float64).eps / 2
-_TINY = np.finfo(np.float64).tiny
+from schurfire.stability.definiteness import TINY, UNIT, gamma, is_positive_definite, unit_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +34,12 @@ class LyapunovMatrix:
     scaled: np.ndarray
     exponents: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.scaled)
+
     def proves(self, A: np.ndarray, region: Region) -> bool:
         """Whether this matrix proves, rigorously, that all eigenvalues of A lie in the open region."""
-        B, region = _unit_scale(A, region)
+        B, region = unit_scale(A, region)
         B = None if B is None else _scaled_exactly(B, self.exponents)
         if B is None or not np.array_equal(self.scaled, self.scaled.T) or not np.isfinite(self.scaled).all():
             return False
@@ -76,25 +76,6 @@ def candidates(A: np.ndarray, region: Region) -> Iterator[tuple[LyapunovMatrix, 
             yield LyapunovMatrix(P, exponents + extra), 0.9 * share * gap
 
 
-def is_positive_definite(M: np.ndarray, error: float) -> bool:
-    """Whether every symmetric matrix within ``error`` of M (in the 2-norm) is positive definite; False is no proof.
-
-    The shift is twice Rump's, so that a Cholesky factorisation that multiplies by reciprocals is covered too.
-    """
-    n, diagonal = len(M), M.diagonal()
-    if not np.isfinite(M).all() or not np.isfinite(error) or not (diagonal > 0).all():
-        return False
-    gamma = _gamma(n + 3)
-    shift = 2 * gamma / (1 - gamma) * diagonal.sum() + error + 4 * n * (n + 2 + diagonal.max()) * _TINY
-    shifted = M.copy()
-    shifted[np.diag_indices(n)] = np.nextafter(diagonal - shift * (1 + 4 * n * _U), -np.inf)
-    try:
-        factor = scipy.linalg.cholesky(shifted, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return False
-    return bool(np.isfinite(factor).all())  # some implementations let NaN pass
-
-
 def _inequality(P: np.ndarray, B: np.ndarray, region: Region) -> tuple[np.ndarray, float]:
     """The computed M, symmetric, and a bound of its distance to the exact one in the 2-norm.
 
@@ -113,12 +94,8 @@ def _inequality(P: np.ndarray, B: np.ndarray, region: Region) -> tuple[np.ndarra
         M, S = square * P - B.T @ product, square * np.abs(P) + np.abs(B.T) @ sizes
     M = np.tril(M) + np.tril(M, -1).T
     norm = max(S.sum(axis=0).max(), S.sum(axis=1).max())
-    lost = 2 * n * n * _TINY * (1 + np.abs(B).sum(axis=0).max() + np.abs(B).sum(axis=1).max())
-    return M, (_gamma(2 * n + 8) * norm + lost) * (1 + 8 * n * _U)
-
-
-def _gamma(k: int) -> float:
-    return k * _U / (1 - k * _U)
+    lost = 2 * n * n * TINY * (1 + np.abs(B).sum(axis=0).max() + np.abs(B).sum(axis=1).max())
+    return M, (gamma(2 * n + 8) * norm + lost) * (1 + 8 * n * UNIT)
 
 
 def _scaled_exactly(A: np.ndarray, exponents: np.ndarray) -> np.ndarray | None:
@@ -129,20 +106,6 @@ def _scaled_exactly(A: np.ndarray, exponents: np.ndarray) -> np.ndarray | None:
         B = np.ldexp(A, shifts)
         exact = np.isfinite(B).all() and np.array_equal(np.ldexp(B, -shifts), A)
     return B if exact else None
-
-
-def _unit_scale(A: np.ndarray, region: Region) -> tuple[np.ndarray | None, Region]:
-    """A and a disc divided by the power of two next to the radius, so that its square neither over- nor underflows.
-
-    The matrix is None where that is not exact.
-    """
-    if isinstance(region, HalfPlane):
-        return A, region
-    exponent = math.frexp(region.radius)[1]
-    with np.errstate(all="ignore"):
-        B, centre = np.ldexp(A.astype(np.float64), -exponent), math.ldexp(region.centre, -exponent)
-        exact = np.array_equal(np.ldexp(B, exponent), A) and math.ldexp(centre, exponent) == region.centre
-    return (B if exact else None), Disc(math.ldexp(region.radius, -exponent), centre)
 
 
 def _balancing_exponents(A: np.ndarray) -> np.ndarray:
@@ -174,7 +137,7 @@ def _stein(B: np.ndarray, radius: float) -> np.ndarray | None:
             F = F @ F
             if not np.isfinite(P).all():
                 return None
-            if np.abs(term).max() <= _U * np.abs(P).max():
+            if np.abs(term).max() <= UNIT * np.abs(P).max():
                 return P
     return None
 

@@ -8,7 +8,7 @@ import numpy as np
 from schurfire.arrays import concrete, square_matrices
 from schurfire.errors import invalid
 from schurfire.kernels.projection import project_factor
-from schurfire.kernels.schur import real_schur
+from schurfire.kernels.schur import RealSchur, real_schur
 from schurfire.regions import UNIT_DISC, Region, check_region
 from schurfire.stability.certificate import certify
 from schurfire.stability.schur_form import SchurForm
@@ -23,7 +23,8 @@ def project_stable(A: Any, region: Region | None = None) -> SchurForm:
     ``.matrix``.
 
     Args:
-        A: shape (..., n, n), float32 or float64; or a ``SchurForm``; or a tuple (T, Z) of Schur factors.
+        A: shape (..., n, n), float32 or float64; or a ``SchurForm``; or Schur factors as a tuple (T, Z) or from
+            ``real_schur``.
         region: default: the form's own region, and the open unit disc for arrays.
 
     Raises:
@@ -39,6 +40,8 @@ def project_stable(A: Any, region: Region | None = None) -> SchurForm:
     >>> bool(np.isclose(np.linalg.norm(form.matrix - 2.0), 5.0))
     True
     """
+    if isinstance(A, RealSchur):
+        A = A.T, A.Z
     if isinstance(A, tuple):
         if len(A) != 2:
             raise invalid("A", "a tuple of two factors (T, Z)", f"{len(A)} of them")

@@ -126,6 +126,6 @@ def _require_orthogonal(Z: np.ndarray) -> None:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,53 @@
+"""Rump's test of positive definiteness and the constants of the rounding-error bounds that lead to it.
+
+All bounds are for IEEE double precision as NumPy and LAPACK use it: inner products evaluated in any order, with or
+without fused multiply-add, but not by a fast (Strassen-like) product.
+"""
+
+import math
+
+import numpy as np
+import scipy.linalg
+
+from schurfire.regions import Disc, HalfPlane, Region
+
+UNIT = np.finfo(np.float64).eps / 2
+TINY = np.finfo(np.float64).tiny
+
+
+def is_positive_definite(M: np.ndarray, error: float) -> bool:
+    """Whether every symmetric matrix within ``error`` of M (in the 2-norm) is positive definite; False is no proof.
+
+    The shift is twice Rump's, so that a Cholesky factorisation that multiplies by reciprocals is covered too.
+    """
+    n, diagonal = len(M), M.diagonal()
+    if not np.isfinite(M).all() or not np.isfinite(error) or not (diagonal > 0).all():
+        return False
+    g = gamma(n + 3)
+    shift = 2 * g / (1 - g) * diagonal.sum() + error + 4 * n * (n + 2 + diagonal.max()) * TINY
+    shifted = M.copy()
+    shifted[np.diag_indices(n)] = np.nextafter(diagonal - shift * (1 + 4 * n * UNIT), -np.inf)
+    try:
+        factor = scipy.linalg.cholesky(shifted, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(factor).all())  # some implementations let NaN pass
+
+
+def gamma(k: int) -> float:
+    """A bound of the relative error of k roundings, ``(1 + UNIT)^k - 1 <= gamma(k)``."""
+    return k * UNIT / (1 - k * UNIT)
+
+
+def unit_scale(A: np.ndarray, region: Region) -> tuple[np.ndarray | None, Region]:
+    """A and a disc divided by the power of two next to the radius, so that its square neither over- nor underflows.
+
+    The matrix is None where that is not exact.
+    """
+    if isinstance(region, HalfPlane):
+        return A, region
+    exponent = math.frexp(region.radius)[1] - 1  # 0 for radius 1
+    with np.errstate(all="ignore"):
+        B, centre = np.ldexp(A.astype(np.float64), -exponent), math.ldexp(region.centre, -exponent)
+        exact = np.array_equal(np.ldexp(B, exponent), A) and math.ldexp(centre, exponent) == region.centre
+    return (B if exact else None), Disc(math.ldexp(region.radius, -exponent), centre)
