@@ -78,7 +78,8 @@ def _companion(rng: np.random.Generator) -> np.ndarray:
     roots = rng.integers(-7, 8, n - 1) / 8.0
     coefficients = [Fraction(1)]
     for root in [*map(Fraction, roots.tolist()), Fraction(1)]:
-        coefficients = [a - root * b for a, b in zip([*coefficients, Fraction(0)], [Fraction(0), *coefficients], strict=True)]
+        raised, shifted = [*coefficients, Fraction(0)], [Fraction(0), *coefficients]
+        coefficients = [a - root * b for a, b in zip(raised, shifted, strict=True)]
     values = np.array([float(-c) for c in coefficients[1:]])
     if any(Fraction(v) != -c for v, c in zip(values.tolist(), coefficients[1:], strict=True)):
         return _companion(rng)
@@ -115,7 +116,7 @@ def _integer_similarity(rng: np.random.Generator, A: np.ndarray) -> np.ndarray:
             for row in B:
                 row[j] -= factor * row[i]
         result = np.array([[float(x) for x in row] for row in B])
-        if all(Fraction(x) == y for row, exact in zip(result.tolist(), B, strict=True) for x, y in zip(row, exact, strict=True)):
+        if [list(map(Fraction, row)) for row in result.tolist()] == B:
             return result
 
 

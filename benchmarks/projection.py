@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-import schurfire as sf
 from benchmarks.figures import Figure, seconds
 from schurfire.kernels.projection import project_matrix
 
@@ -37,4 +36,5 @@ def _ratio(n: int, dtype: str, smoke: bool) -> Figure:
     ratio = float(np.median(ratios))
     project, schur = np.min(times, axis=0) * 1e6
     text = f"{ratio:.2f} x ({project:.0f} us / {schur:.0f} us)"
-    return Figure(f"n = {n}, {dtype}: compiled projection / LAPACK Schur and two products", "at most 1.2 x", text, ratio <= 1.2)
+    what = f"n = {n}, {dtype}: compiled projection / LAPACK Schur and two products"
+    return Figure(what, "at most 1.2 x", text, ratio <= 1.2)

@@ -36,7 +36,7 @@ def _candidates(A):
     for t in _critical_points(s[:, 0], s[:, 1]):
         yield _compose(U, t, V), (0,)
     G = _equal_diagonal_rotation(A)
-    turned = _mul(_T(G), _mul(A, G))
+    turned = _mul(_transposed(G), _mul(A, G))
     zero = np.zeros(len(A), dtype=_LONG)
     for sign in (1, -1):
         shift = sign * identity
@@ -47,11 +47,11 @@ def _candidates(A):
             M[:, 0, 0] = M[:, 1, 1] = sign
             M[:, 0, 1] = turned[:, 0, 1] if upper else 0
             M[:, 1, 0] = 0 if upper else turned[:, 1, 0]
-            yield _mul(G, _mul(M, _T(G))), (0, sign)
+            yield _mul(G, _mul(M, _transposed(G))), (0, sign)
     for first, second in _critical_points(turned[:, 0, 1], turned[:, 1, 0]):
         M = np.zeros_like(A)
         M[:, 0, 1], M[:, 1, 0] = first, second
-        yield _mul(G, _mul(M, _T(G))), (1, -1)
+        yield _mul(G, _mul(M, _transposed(G))), (1, -1)
 
 
 def _critical_points(s1, s2):
@@ -90,14 +90,14 @@ def _rotation(angle):
 
 
 def _compose(U, t, V):
-    return _mul(U * np.stack(t, axis=1)[:, None, :], _T(V))
+    return _mul(U * np.stack(t, axis=1)[:, None, :], _transposed(V))
 
 
 def _mul(X, Y):
     return np.einsum("nij,njk->nik", X, Y)
 
 
-def _T(X):
+def _transposed(X):
     return X.transpose(0, 2, 1)
 
 

@@ -129,7 +129,7 @@ def nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
     e, s, p = point
     t = divide(xp, p, s)
     w, h = (s + t) / 2, (s - t) / 2
-    large_determinant, large_trace = e * e - p > 1, p > (1 - e) * (1 - e)
+    large_determinant, large_trace = (e - 1) * (e + 1) > p, p > (1 - e) * (1 - e)
     is_stable = ~large_determinant & ~large_trace & (e <= 1)
 
     # Where the determinant is at fault, (hypot(e, h), w) goes to the hyperbola x^2 - y^2 = 1 and (e, h) keeps its
@@ -138,7 +138,11 @@ def nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
     z = _nearest_on_hyperbola(xp, xp.where(large_determinant, m, w), xp.where(large_determinant, w, h))
     q = xp.sqrt(1 + z * z)
     shrink = divide(xp, q, m)
-    on_determinant = Invariants(e * shrink, h * shrink + z, (e * shrink) ** 2 - 1)
+    # On C0, p = e^2 - 1 = (z - turned)(z + turned); the rounding errors are u and u (z + turned)^2.
+    turned = h * shrink
+    onto = z + turned
+    onto_p = xp.where(onto < 1, (z - turned) * onto, (e * shrink - 1) * (e * shrink + 1))
+    on_determinant = Invariants(e * shrink, onto, onto_p)
     on_ridge = Invariants(xp.zeros_like(e), q + z, xp.ones_like(e))
 
     on_cone = _nearest_on_cone(xp, 1 - e, s, p, w, h)
@@ -147,7 +151,7 @@ def nearest_in_disc(xp: Any, point: Invariants) -> tuple[Invariants, Array]:
 
     best = on_line
     for candidate, feasible in (
-        (on_determinant, large_determinant & (on_determinant.e <= 1)),
+        (on_determinant, large_determinant & (on_determinant.p <= 0)),  # e <= 1, without rounding
         (on_trace, large_trace & (e <= 1) & (on_trace.e >= 0)),
         (on_ridge, ~large_determinant),
         (point, is_stable),

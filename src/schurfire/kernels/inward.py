@@ -217,7 +217,8 @@ def _pull(xp: Any, shape: Shape, nearest: Invariants, frame: Frame) -> Invariant
     size = 2 * f * f + xp.abs(p)
     if frame.radius is None:
         offset = abs(frame.origin) / shape.scale
-        least = frame.tiny / frame.unit / shape.scale  # keeps e away from the subnormal numbers
+        # Keeps e away from the subnormal numbers, before and after the multiplication by the scale.
+        least = frame.tiny / frame.unit * xp.maximum(xp.ones_like(shape.scale), 1 / shape.scale)
         e = xp.minimum(e, -unit * (xp.abs(e) + f + 2 * offset + least))  # twice: so that e^2 exceeds offset * e below
         return Invariants(e, s, xp.minimum(p, e * e - unit * (e * e + size + offset * (f + xp.abs(e)))))
     offset = abs(frame.origin) / frame.radius

@@ -35,7 +35,7 @@ def is_positive_definite(M: np.ndarray, error: float) -> bool:
 
 
 def gamma(k: int) -> float:
-    """A bound of the relative error of k roundings, ``(1 + UNIT)^k - 1 <= gamma(k)``."""
+    """An upper bound of ``(1 + UNIT)^k - 1``, the relative error that k roundings can add up to."""
     return k * UNIT / (1 - k * UNIT)
 
 
