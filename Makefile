@@ -8,6 +8,8 @@ READY := .venv/ready
 demo: $(READY)
 	$(BIN)/schurfire demo --out demo
 
+test smoke: export OPENBLAS_NUM_THREADS = 1
+
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2
 

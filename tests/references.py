@@ -13,7 +13,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 
-from schurfire import Disc, HalfPlane
+from schurfire import Disc, HalfPlane, certify
 
 Matrix = tuple[tuple[Decimal, Decimal], tuple[Decimal, Decimal]]
 DIGITS = 60  # to spare, beyond those that cancel between the largest and the smallest number of a block
@@ -307,3 +307,14 @@ def radius(A: np.ndarray, centre: float = 0.0) -> mpmath.mpf:
     """``max |lambda - centre|``."""
     with mpmath.workdps(60):
         return max(abs(z - centre) for z in eigenvalues(A))
+
+
+def verdict(x, region=None):
+    """The certificate, which has to be consistent with itself."""
+    certificate = certify(x, region)
+    assert certificate.verify(x) == certificate.is_stable
+    assert (certificate.method == "none") <= (not certificate.is_stable)
+    assert certificate.is_stable or certificate.margin == 0.0
+    assert certificate.margin >= 0.0
+    assert "\n" not in str(certificate)
+    return certificate
