@@ -16,8 +16,12 @@ def real_array(x: Any, name: str) -> Array:
     Raises:
         InvalidInputError: integer, boolean, complex or other data types; NaN or infinity.
     """
+    if isinstance(x, np.ma.MaskedArray):
+        raise invalid(name, "an array without mask", "a masked array", "Fill in the masked entries first.")
     if not hasattr(x, "dtype"):
         x = _from_nested_lists(x, name)
+    elif isinstance(x, (np.ndarray, np.generic)):
+        x = np.asarray(x)
     dtype = dtype_name(x)
     if dtype not in ("float32", "float64"):
         fix = f"Cast {name} to float64 yourself if that is meant."
@@ -60,6 +64,15 @@ def concrete(x: Array, name: str) -> np.ndarray:
         fix = "Call this function outside of jit, or use the functions in schurfire.kernels inside."
         raise invalid(name, "an array with values", "a traced array", fix)
     return np.asarray(namespace(x).convert_to_numpy(x))
+
+
+def frobenius_norm(X: np.ndarray) -> np.ndarray:
+    """``||X||_F`` of NumPy matrices, in float64, over- and underflowing only if the norm itself does."""
+    X = X.astype(np.float64)
+    largest = np.abs(X).max(axis=(-2, -1), initial=0.0)
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    with np.errstate(over="ignore"):
+        return scale * np.linalg.norm(X / scale[..., None, None], axis=(-2, -1))
 
 
 def _from_nested_lists(x: Any, name: str) -> np.ndarray:

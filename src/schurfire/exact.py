@@ -30,7 +30,7 @@ def slacks(block: Block, region: Region) -> tuple[Fraction, Fraction]:
     >>> slacks([[0.5, 9.0], [0.0, 0.5]], Disc())
     (Fraction(3, 4), Fraction(1, 4))
     """
-    origin = Fraction(region.centre if isinstance(region, Disc) else region.bound)
+    origin = Fraction(region.origin)
     if len(block) == 1:
         x = Fraction(float(block[0][0])) - origin
         return (-x, -x) if isinstance(region, HalfPlane) else (region_radius(region) - x, region_radius(region) + x)

@@ -130,8 +130,13 @@ def _torch_functions() -> dict[str, Callable]:
     def where(condition: Array, x: Array, y: Array) -> Array:
         return both(functools.partial(torch.where, condition))(x, y)
 
+    def matmul(x: Array, y: Array) -> Array:
+        if x.is_cuda and x.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+            return torch.matmul(x.double(), y.double()).float()  # the user allows TF32, our bounds do not
+        return torch.matmul(x, y)
+
     return {
-        "matmul": torch.matmul,
+        "matmul": matmul,
         "where": where,
         "hypot": torch.hypot,
         "maximum": both(torch.maximum),
@@ -146,7 +151,12 @@ def _tensorflow_functions() -> dict[str, Callable]:
         larger, smaller = tf.maximum(abs(x), abs(y)), tf.minimum(abs(x), abs(y))
         return larger * tf.sqrt(1 + tf.math.divide_no_nan(smaller, larger) ** 2)
 
-    return {"matmul": tf.matmul, "where": tf.where, "hypot": hypot, "maximum": tf.maximum, "minimum": tf.minimum}
+    def matmul(x: Array, y: Array) -> Array:
+        if x.dtype == tf.float32 and tf.config.list_physical_devices("GPU"):  # multiplies in TF32 by default
+            return tf.cast(tf.matmul(tf.cast(x, tf.float64), tf.cast(y, tf.float64)), tf.float32)
+        return tf.matmul(x, y)
+
+    return {"matmul": matmul, "where": tf.where, "hypot": hypot, "maximum": tf.maximum, "minimum": tf.minimum}
 
 
 _FULL_PRECISION = {"jax": _jax_functions, "torch": _torch_functions, "tensorflow": _tensorflow_functions}

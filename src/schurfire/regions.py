@@ -27,6 +27,11 @@ class Disc:
         if not self.radius > 0:
             raise invalid("radius", "positive", self.radius, "The disc must be open and not empty.")
 
+    @property
+    def origin(self) -> float:
+        """The real number that a matrix is shifted by before it is judged: the centre."""
+        return self.centre
+
     def shrink(self, margin: float) -> "Disc | None":
         """The disc of all points at least ``margin`` inside this one, or a little smaller; None if there are none."""
         if margin == 0:
@@ -47,6 +52,11 @@ class HalfPlane:
 
     def __post_init__(self) -> None:
         _store_real(self, "bound", self.bound)
+
+    @property
+    def origin(self) -> float:
+        """The real number that a matrix is shifted by before it is judged: the bound."""
+        return self.bound
 
     def shrink(self, margin: float) -> "HalfPlane | None":
         """The half-plane of all points at least ``margin`` inside this one, or a little smaller; None beyond floats."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schurfire import Certificate, Disc, HalfPlane, InvalidInputError, SchurForm, certify, project_stable, real_schur
-from schurfire.stability.lyapunov import LyapunovMatrix
+from schurfire.stability.evidence import LyapunovMatrix
 from tests.references import blocks_of, eigenvalues, pair_is_stable, radius, similar, strictly_inside, verdict
 from tests.zoo import BLOCKS, tagged, zoo
 
@@ -155,10 +155,10 @@ def test_methods_in_turn():
     rng = np.random.default_rng(6)
     Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
     assert verdict(Q * 0.5).method == "power-bound"
-    assert verdict(Q * 0.5).lyapunov is None
+    assert verdict(Q * 0.5).evidence is None
     near = verdict(Q * (1 - 1e-8))
     assert near.method == "lyapunov"
-    assert near.lyapunov.scaled.shape == (5, 5)
+    assert near.evidence.scaled.shape == (5, 5)
     assert verdict(Q * 0.5, HalfPlane(1.0)).method == "lyapunov"
     assert verdict(Q).method == "none"
     assert verdict(np.triu(Q)).method == "blocks"
@@ -271,10 +271,10 @@ def test_forged_certificates_are_refused():
         Certificate(True, "power-bound", 0.0, HalfPlane(9.0), 3, "float64"),
         Certificate(True, "lyapunov", 0.0, Disc(), 3, "float64"),
         Certificate(
-            True, "lyapunov", 0.0, Disc(), 3, "float64", lyapunov=LyapunovMatrix(np.eye(3), np.zeros(3, dtype=int))
+            True, "lyapunov", 0.0, Disc(), 3, "float64", evidence=LyapunovMatrix(np.eye(3), np.zeros(3, dtype=int))
         ),
         Certificate(
-            True, "lyapunov", 0.0, Disc(), 3, "float64", lyapunov=LyapunovMatrix(np.eye(2), np.zeros(2, dtype=int))
+            True, "lyapunov", 0.0, Disc(), 3, "float64", evidence=LyapunovMatrix(np.eye(2), np.zeros(2, dtype=int))
         ),
         Certificate(True, "none", 0.0, Disc(), 3, "float64"),
     ):

@@ -158,6 +158,5 @@ def _rounded(x: Fraction, digits: int = 6) -> str:
 
 
 def _origin(region: "Region") -> float:
-    from schurfire.regions import Disc
 
-    return region.centre if isinstance(region, Disc) else region.bound
+    return region.origin

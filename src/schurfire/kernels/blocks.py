@@ -47,7 +47,8 @@ def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: b
     """The nearest stable block: ``argmin ||X - blocks||_F`` over X with all eigenvalues in the closed region.
 
     With ``inward=True`` the numbers returned lie strictly inside the open region in exact arithmetic, further away than
-    the optimum by at most about 100 units in the last place of the block's norm (or of the radius, if that is larger).
+    the optimum by about 100 units in the last place of the block's norm N (or of the radius, if that is larger); where
+    N is large beside the distance d, by up to about ``4 eps N^2 / d``.
     Blocks that are strictly inside come back bit-identical; a tensor's blocks do if floating-point arithmetic can tell
     that they are inside, which it cannot within some ten units in the last place of the boundary. ``inward=False``
     returns the closed-set minimiser, rounded. Inside ``jit`` blocks with NaN or infinity become NaN.
@@ -69,6 +70,8 @@ def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: b
     """
     blocks = real_array(blocks, "blocks")
     region = check_region(region)
+    if not isinstance(inward, bool):
+        raise invalid("inward", "True or False", repr(inward))
     shape = tuple(blocks.shape)
     if len(shape) < 2 or shape[-2:] not in ((1, 1), (2, 2)):
         raise invalid("blocks", "of shape (..., 1, 1) or (..., 2, 2)", f"shape {shape}")

@@ -6,7 +6,7 @@ not the exact ones, so every step carries a bound of the distance between the tw
     P = C + E, ||E|| <= err    ->    ||P^2 - fl(C C)|| <= 2 ||C|| err + err^2 + g ||C||^2,
 
 with ``g`` the rounding-error bound of inner products of length n, in any order and with or without fused
-multiply-add. Results that are flushed to zero are accounted for by ``n tiny``.
+multiply-add. Results that are flushed to zero are accounted for by ``n^2 tiny``, n products in each of n entries.
 """
 
 import math
@@ -61,9 +61,9 @@ def bound_by_squaring(A: Array, squarings: int, relative_error: float) -> Array:
     upward = 1 + 2 * g + 8 * unit
 
     A = xp.settle(A)
-    size = xp.settle(_norm(xp, A) * upward + n * tiny)
+    size = xp.settle(_norm(xp, A) * upward + n * n * tiny)
     C = A / size[..., None, None]
-    err = relative_error + 4 * unit + 2 * n * tiny / size
+    err = relative_error + 4 * unit + 2 * n * n * tiny / size
     # exponent + doubt bounds log2 of (norm of the exact scaled power)^(1 / 2^k), before the last norm is added
     exponent, doubt = xp.zeros_like(size), xp.zeros_like(size)
     best = xp.log2(1 + relative_error + xp.zeros_like(size))
@@ -72,9 +72,9 @@ def bound_by_squaring(A: Array, squarings: int, relative_error: float) -> Array:
         C, err, exponent, doubt, best, weight = state
         weight = weight / 2
         C = xp.matmul(C, C)
-        err = ((2 + g) * err + err * err + 2 * g + 2 * n * tiny) * upward
+        err = ((2 + g) * err + err * err + 2 * g + 2 * n * n * tiny) * upward
         norm = xp.settle(xp.maximum(_norm(xp, C) * upward, tiny * xp.ones_like(err)))
-        C, err = C / norm[..., None, None], (err / norm + 4 * unit) * upward + n * tiny
+        C, err = C / norm[..., None, None], (err / norm + 4 * unit) * upward + n * n * tiny
         step = weight * xp.log2(norm)
         exponent = exponent + step
         doubt = (doubt + _FUNCTION_ERROR * unit * (xp.abs(exponent) + xp.abs(step) + weight)) * upward

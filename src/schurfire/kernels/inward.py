@@ -68,7 +68,7 @@ def frame_of(region: Region, like: Array) -> Frame:
     inner = representable(region, dtype)
     lowest, highest = real_limits(region, dtype, closed=False)
     return Frame(
-        origin=inner.centre if isinstance(inner, Disc) else inner.bound,
+        origin=inner.origin,
         radius=inner.radius if isinstance(inner, Disc) else None,
         lowest=lowest,
         highest=highest,
@@ -90,7 +90,7 @@ def inside(block: Entries, region: Region) -> Array:
     result = _proven(margins)
     if namespace(block.a) is not NUMPY:
         return result
-    undecided = ~result & np.all([slack > -error for slack, error in margins], axis=0)
+    undecided = ~result & ~np.any([slack < -error for slack, error in margins], axis=0)
     result = np.array(result)
     for index in np.argwhere(undecided):
         a, b, c, d = (entry[tuple(index)] for entry in block)
@@ -114,7 +114,8 @@ def _margins(block: Entries, frame: Frame) -> list[tuple[Array, Array]]:
     if scale is None:
         scale = _largest(xp, x, block.b, block.c, y) + frame.tiny
     x, y, b, c = x / scale, y / scale, block.b / scale, block.c / scale
-    lost = frame.tiny / scale  # of an entry that was flushed to zero
+    one = xp.ones_like(block.a)
+    lost = frame.tiny * xp.maximum(one, one / scale)  # what flushing an entry, or its quotient, to zero can lose
     size = xp.abs(x * y) + xp.abs(b * c)
     spread = xp.abs(x) + xp.abs(y)
     lost = 4 * lost * (1 + spread + xp.abs(b) + xp.abs(c))

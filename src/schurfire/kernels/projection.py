@@ -11,7 +11,7 @@ from schurfire.regions import UNIT_DISC, Region
 
 
 class StablePair(NamedTuple):
-    """``Z T Z^T`` with T stable in exact arithmetic; ``converged`` tells whether the decomposition was found."""
+    """``Z T Z^T`` with T stable in exact arithmetic; NaN where ``converged`` is false: no decomposition found."""
 
     T: Array
     Z: Array
@@ -32,7 +32,8 @@ def project_factor(T: Array, region: Region = UNIT_DISC) -> Array:
     """``argmin ||X - T||_F`` over quasi-triangular X with T's block structure and all eigenvalues in the region.
 
     The diagonal blocks are replaced by the nearest stable ones, rounded inward (``nearest_stable_block``); what is
-    above them stays. The result is strictly stable in exact arithmetic, in its own precision, whatever T holds.
+    above them stays. The result is strictly stable in exact arithmetic, in its own precision, for every T that is
+    quasi-triangular and finite; NaN and infinity come out as NaN.
 
     Args:
         T: quasi-triangular, shape (..., n, n). Its non-zero subdiagonal entries mark the 2x2 blocks.

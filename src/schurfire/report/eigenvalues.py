@@ -144,7 +144,7 @@ class _Frame:
     @staticmethod
     def around(values: np.ndarray, region: Region) -> "_Frame":
         """The window that shows all values, and the region where that leaves them room."""
-        origin = region.centre if isinstance(region, Disc) else region.bound
+        origin = region.origin
         distances = np.abs(values - origin)
         farthest = float(distances.max(initial=0.0))
         if isinstance(region, Disc):

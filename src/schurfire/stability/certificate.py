@@ -21,7 +21,7 @@ from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from schurfire.stability.schur_form import SchurForm, diagonal_blocks
 from schurfire.threads import suited_to
 
-Method = Literal["blocks", "power-bound", "lyapunov", "none"]
+Method = Literal["blocks", "power-bound", "lyapunov", "gramian", "none"]
 _SQUARINGS = 12  # proves well-conditioned matrices up to a radius of about 1 - 1e-3; the rest is left to Lyapunov
 _MARGIN_SHARES = (0.999, 0.5, 0.0)
 
@@ -35,13 +35,14 @@ class Certificate:
             ``"blocks"`` (an eigenvalue lies on the boundary or outside), and undecided for ``"none"``.
         method: ``"blocks"``: exact, by two rational inequalities per diagonal block. ``"power-bound"``: a rigorous
             bound of the spectral radius by repeated squaring. ``"lyapunov"``: a Lyapunov matrix, verified.
+            ``"gramian"``: a factor of a Gramian, verified.
         margin: the proof holds for the region shrunk by this much: no eigenvalue is nearer to the boundary. 0.0 if
             only strictness is proven, or nothing.
         region: the region.
         n: order of the matrix.
         dtype: its data type.
         blocks: the diagonal blocks, for the method ``"blocks"``.
-        lyapunov: the Lyapunov matrix, or a factor of a Gramian, for the method ``"lyapunov"``.
+        evidence: the Lyapunov matrix or the factor of the Gramian, for the methods that are called after them.
     """
 
     is_stable: bool
@@ -51,7 +52,7 @@ class Certificate:
     n: int
     dtype: str
     blocks: tuple[np.ndarray, ...] = ()
-    lyapunov: LyapunovMatrix | GramianFactor | None = None
+    evidence: LyapunovMatrix | GramianFactor | None = None
 
     def verify(self, x: Any) -> bool:
         """Whether this certificate is a valid proof that ``x`` is stable with this margin.
@@ -70,7 +71,7 @@ class Certificate:
         A = square_matrix(x, "x")
         if self.method == "power-bound":
             return isinstance(region, Disc) and _power_bound(A, region) < region.radius
-        return self.lyapunov is not None and len(self.lyapunov) == len(A) and self.lyapunov.proves(A, region)
+        return self.evidence is not None and self.evidence.proves(A, region)
 
     def __str__(self) -> str:
         where = f"in {_describe(self.region)}"
@@ -79,6 +80,7 @@ class Certificate:
                 "blocks": f"exactly by {_count(len(self.blocks), 'diagonal block')}",
                 "power-bound": "by a bound of its powers",
                 "lyapunov": "by a Lyapunov matrix",
+                "gramian": "by a factor of a Gramian",
             }[self.method]
             inside = f", at least {_rounded_down(self.margin)} inside" if self.margin else ""
             return f"stable: {_all_eigenvalues(self.n)} {where}{inside}; proven {how}"
@@ -127,7 +129,7 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
         return Certificate(is_stable, "blocks", margin, region, n, dtype, blocks=blocks)
     A = square_matrix(x, "x")
     undecided = Certificate(False, "none", 0.0, region, len(A), A.dtype.name)
-    return _by_powers(A, region) or _by_lyapunov(A, region) or undecided
+    return _by_powers(A, region) or _by_inequality(A, region) or undecided
 
 
 def _exact_blocks(x: Any) -> tuple[np.ndarray, ...] | None:
@@ -176,13 +178,14 @@ def _power_bound(A: np.ndarray, region: Disc) -> float:
         return float(bound_by_squaring(B, _SQUARINGS, np.finfo(np.float64).eps if region.centre else 0.0))
 
 
-def _by_lyapunov(A: np.ndarray, region: Region) -> Certificate | None:
+def _by_inequality(A: np.ndarray, region: Region) -> Certificate | None:
     with suited_to(len(A)):
-        for P, margin in itertools.chain(candidates(A, region), factors(A, region)):
+        for evidence, margin in itertools.chain(candidates(A, region), factors(A, region)):
             for proven in (margin, 0.0):
                 shrunk = region.shrink(proven)
-                if shrunk is not None and P.proves(A, shrunk):
-                    return Certificate(True, "lyapunov", proven, region, len(A), A.dtype.name, lyapunov=P)
+                if shrunk is not None and evidence.proves(A, shrunk):
+                    method = "lyapunov" if isinstance(evidence, LyapunovMatrix) else "gramian"
+                    return Certificate(True, method, proven, region, len(A), A.dtype.name, evidence=evidence)
     return None
 
 
@@ -203,7 +206,7 @@ def _fits(blocks: Sequence[np.ndarray], region: Region, margin: float) -> bool:
 
 def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
     """Floating-point estimate of how far inside the eigenvalues of a block are."""
-    origin = region.centre if isinstance(region, Disc) else region.bound
+    origin = region.origin
     if len(block) == 1:
         x = float(block[0, 0]) - origin
         return region.radius - abs(x) if isinstance(region, Disc) else -x
@@ -213,7 +216,7 @@ def _distance_to_boundary(block: np.ndarray, region: Region) -> float:
     root = abs(discriminant) ** 0.5
     if isinstance(region, HalfPlane):
         return -half_trace if discriminant < 0 else -half_trace - root
-    size = (half_trace**2 + root**2) ** 0.5 if discriminant < 0 else abs(half_trace) + root
+    size = math.hypot(half_trace, root) if discriminant < 0 else abs(half_trace) + root
     return region.radius - size
 
 

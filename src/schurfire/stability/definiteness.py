@@ -40,14 +40,25 @@ def gamma(k: int) -> float:
 
 
 def unit_scale(A: np.ndarray, region: Region) -> tuple[np.ndarray | None, Region]:
-    """A and a disc divided by the power of two next to the radius, so that its square neither over- nor underflows.
+    """A and the region divided by one power of two, so that neither squares nor products over- or underflow.
 
+    The power is that next to the radius of a disc; next to the largest number for a half-plane, which has no length.
     The matrix is None where that is not exact.
     """
-    if isinstance(region, HalfPlane):
-        return A, region
-    exponent = math.frexp(region.radius)[1] - 1  # 0 for radius 1
+    if isinstance(region, Disc):
+        exponent = math.frexp(region.radius)[1] - 1  # 0 for radius 1
+    else:
+        exponent = math.frexp(max(float(np.abs(A).max(initial=0.0)), abs(region.bound)))[1]
     with np.errstate(all="ignore"):
-        B, centre = np.ldexp(A.astype(np.float64), -exponent), math.ldexp(region.centre, -exponent)
-        exact = np.array_equal(np.ldexp(B, exponent), A) and math.ldexp(centre, exponent) == region.centre
-    return (B if exact else None), Disc(math.ldexp(region.radius, -exponent), centre)
+        B, origin = np.ldexp(A.astype(np.float64), -exponent), float(np.ldexp(region.origin, -exponent))
+        exact = np.array_equal(np.ldexp(B, exponent), A) and float(np.ldexp(origin, exponent)) == region.origin
+    if not exact or not math.isfinite(origin):
+        return None, region
+    return B, Disc(math.ldexp(region.radius, -exponent), origin) if isinstance(region, Disc) else HalfPlane(origin)
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to: evidence stays what it was."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy

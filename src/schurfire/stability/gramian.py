@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from schurfire.regions import Disc, HalfPlane, Region
-from schurfire.stability.definiteness import TINY, UNIT, gamma, is_positive_definite, unit_scale
+from schurfire.stability.definiteness import TINY, UNIT, frozen, gamma, is_positive_definite, unit_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,45 +31,57 @@ class GramianFactor:
 
     G: np.ndarray
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "G", frozen(self.G))
+
     def __len__(self) -> int:
         return len(self.G)
 
     def proves(self, A: np.ndarray, region: Region) -> bool:
         """Whether this factor proves, rigorously, that all eigenvalues of A lie in the open region."""
-        G, n = self.G, len(A)
-        scaled, region = unit_scale(A, region)
-        try:
-            S = np.linalg.inv(G)
-        except np.linalg.LinAlgError:
+        n = len(A)
+        if self.G.shape != (n, n) or self.G.dtype != np.float64:
             return False
+        scaled, region = unit_scale(A, region)
         if scaled is None:
             return False
-        origin = region.centre if isinstance(region, Disc) else region.bound
         with np.errstate(all="ignore"):
-            B = scaled - origin * np.eye(n)
-            F, C = S @ G, S @ (B @ G)
-            # entry by entry: n roundings in F, 2 n + 1 in C with that of the shift
-            F_error = _size(gamma(n + 2) * (np.abs(S) @ np.abs(G)))
-            C_error = _size(gamma(2 * n + 4) * (np.abs(S) @ (np.abs(B) @ np.abs(G))))
-            F_size, C_size = _size(F) + F_error, _size(C) + C_error
-            if isinstance(region, HalfPlane):
-                product = C @ F.T
-                M, terms = -(product + product.T), 2 * _size(C) * _size(F)
-                error = 2 * (F_error * C_size + C_error * F_size)
-            else:
-                square = region.radius * region.radius
-                M, terms = square * (F @ F.T) - C @ C.T, square * _size(F) ** 2 + _size(C) ** 2
-                error = 2 * (square * F_error * F_size + C_error * C_size)
-            M = np.tril(M) + np.tril(M, -1).T
-            lost = 8 * n**3 * TINY * (1 + _size(S)) * (1 + _size(B)) * (1 + _size(G)) * (1 + F_size + C_size)
-            total = (error + gamma(n + 6) * terms + lost) * (1 + 8 * n**2 * UNIT)
-        return is_positive_definite(M, float(total))
+            try:
+                S = np.linalg.inv(self.G)
+            except np.linalg.LinAlgError:
+                return False
+            M, error = _inequality(self.G, S, scaled - region.origin * np.eye(n), region)
+        return is_positive_definite(M, error)
+
+
+def _inequality(G: np.ndarray, S: np.ndarray, B: np.ndarray, region: Region) -> tuple[np.ndarray, float]:
+    """The computed matrix of the inequality, symmetric, and a bound of its distance to the exact one in the 2-norm.
+
+    The exact one belongs to the stored G and S and to the matrix of which B is the rounded difference to the region's
+    centre or bound. Entry by entry there are n roundings in F and ``2 n + 1`` in C, with that of the difference.
+    """
+    n = len(B)
+    F, C = S @ G, S @ (B @ G)
+    F_error = gamma(n + 2) * _size(np.abs(S) @ np.abs(G))
+    C_error = gamma(2 * n + 4) * _size(np.abs(S) @ (np.abs(B) @ np.abs(G)))
+    F_size, C_size = _size(F) + F_error, _size(C) + C_error
+    if isinstance(region, HalfPlane):
+        product = C @ F.T
+        M, terms = -(product + product.T), 2 * C_size * F_size
+        error = 2 * (F_error * C_size + C_error * F_size)
+    else:
+        square = region.radius * region.radius
+        M, terms = square * (F @ F.T) - C @ C.T, square * F_size**2 + C_size**2
+        error = 2 * (square * F_error * F_size + C_error * C_size)
+    M = np.tril(M) + np.tril(M, -1).T
+    lost = 8 * n**3 * TINY * (1 + _size(S)) * (1 + _size(B)) * (1 + _size(G)) * (1 + F_size + C_size)
+    return M, float((error + gamma(n + 6) * terms + lost) * (1 + 8 * n**2 * UNIT))
 
 
 def factors(A: np.ndarray, region: Region) -> Iterator[tuple[GramianFactor, float]]:
     """Yields factors that may prove A stable, each with a margin that it may prove as well."""
     n = len(A)
-    origin = region.centre if isinstance(region, Disc) else region.bound
+    origin = region.origin
     B = A.astype(np.float64) - origin * np.eye(n)
     try:
         T, Z = scipy.linalg.schur(B, output="complex")[:2]
@@ -80,15 +92,15 @@ def factors(A: np.ndarray, region: Region) -> Iterator[tuple[GramianFactor, floa
     gap = region.radius - np.abs(z).max() if disc else -z.real.max()
     if not gap > 0:
         return
-    for share in (0.5, 0.1):
-        smaller = T / (region.radius - share * gap) if disc else T + share * gap * np.eye(n)
+    for share in (0.5, 0.1):  # of the gap that is left to the inequality
         R = np.eye(n, dtype=complex)
         for _ in range(2):  # a Gramian of the Gramian leaves a more even remainder; the first mostly suffices
             with np.errstate(all="ignore"):
+                smaller = T / (region.radius - share * gap) if disc else T + share * gap * np.eye(n)
                 R = _hammarling(smaller, R, disc)
+                R = R / np.abs(R).max()
             if not np.isfinite(R).all():
                 break
-            R /= np.abs(R).max()
             G = Z @ R
             # Q is real, so the imaginary part of G G^* vanishes and G may be replaced by (Re G, Im G)
             yield GramianFactor(_lower(np.hstack([G.real, G.imag]))), 0.9 * share * gap
@@ -127,4 +139,5 @@ def _lower(R: np.ndarray) -> np.ndarray:
 
 
 def _size(M: np.ndarray) -> float:
-    return float(np.linalg.norm(M))
+    """An upper bound of the Frobenius norm, up to relative rounding errors: squares below TINY may be lost."""
+    return float(np.linalg.norm(M)) + len(M) * TINY**0.5

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from schurfire.regions import Disc, HalfPlane, Region
-from schurfire.stability.definiteness import TINY, UNIT, gamma, is_positive_definite, unit_scale
+from schurfire.stability.definiteness import TINY, UNIT, frozen, gamma, is_positive_definite, unit_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,20 @@ class LyapunovMatrix:
     scaled: np.ndarray
     exponents: np.ndarray
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scaled", frozen(self.scaled))
+        object.__setattr__(self, "exponents", frozen(self.exponents))
+
     def __len__(self) -> int:
         return len(self.scaled)
 
     def proves(self, A: np.ndarray, region: Region) -> bool:
         """Whether this matrix proves, rigorously, that all eigenvalues of A lie in the open region."""
+        n = len(A)
+        if self.scaled.shape != (n, n) or self.scaled.dtype != np.float64:
+            return False
+        if self.exponents.shape != (n,) or self.exponents.dtype.kind != "i":
+            return False
         B, region = unit_scale(A, region)
         B = None if B is None else _scaled_exactly(B, self.exponents)
         if B is None or not np.array_equal(self.scaled, self.scaled.T) or not np.isfinite(self.scaled).all():
@@ -60,7 +69,7 @@ def candidates(A: np.ndarray, region: Region) -> Iterator[tuple[LyapunovMatrix, 
     B = _scaled_exactly(A, exponents)
     if B is None:
         exponents, B = np.zeros(n, dtype=int), A
-    B = B - np.eye(n) * (region.centre if isinstance(region, Disc) else region.bound)
+    B = B - np.eye(n) * region.origin
     try:
         eigenvalues = np.linalg.eigvals(B)
     except np.linalg.LinAlgError:
@@ -84,7 +93,7 @@ def _inequality(P: np.ndarray, B: np.ndarray, region: Region) -> tuple[np.ndarra
     the square of the radius and its product, the last subtraction).
     """
     n = len(P)
-    origin = region.centre if isinstance(region, Disc) else region.bound
+    origin = region.origin
     B = B - origin * np.eye(n)
     product, sizes = P @ B, np.abs(P) @ np.abs(B)
     if isinstance(region, HalfPlane):

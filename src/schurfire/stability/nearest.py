@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schurfire.arrays import concrete, square_matrices
+from schurfire.arrays import concrete, frobenius_norm, square_matrices
 from schurfire.errors import invalid
 from schurfire.kernels.blocks import nearest_stable_block
 from schurfire.kernels.orthogonal import nearest_orthogonal
@@ -94,10 +94,11 @@ def nearest_stable(
     region = check_region(region)
     _require_count("n_starts", n_starts)
     _require_count("max_iterations", max_iterations)
-    if not 0 < tolerance < 1:
-        raise invalid("tolerance", "between 0 and 1", tolerance)
+    _require_count("seed", seed, least=0)
+    if not isinstance(tolerance, (float, np.floating)) or not 0 < tolerance < 1:
+        raise invalid("tolerance", "a number between 0 and 1", repr(tolerance))
     truncated = project_stable(A, region)
-    distance = _distance(A, truncated)
+    distance = distance_to_pair(A, truncated)
     settled = distance <= _rounding_errors(A)
     if A.shape[-1] < 2 or np.all(settled):
         nothing = np.zeros(A.shape[:-2], dtype=np.int64)
@@ -105,8 +106,8 @@ def nearest_stable(
     starts = _starts(truncated.Z, n_starts, seed)
     optima = _search(A.astype(np.float64), starts, region, max_iterations, tolerance)
     found = _stable_form(A, optima.Z, region)
-    form = _merged(truncated, found, (_distance(A, found) < distance) & ~settled)
-    return _result(form, _distance(A, form), optima.iterations, optima.converged, optima.start_distances)
+    form = _merged(truncated, found, (distance_to_pair(A, found) < distance) & ~settled)
+    return _result(form, distance_to_pair(A, form), optima.iterations, optima.converged, optima.start_distances)
 
 
 # --- the search -------------------------------------------------------------------------------------------------------
@@ -183,25 +184,17 @@ def _merged(truncated: SchurForm, found: SchurForm, improved: np.ndarray) -> Sch
     return replace(form, source=np.where(take, found.matrix, truncated.source))
 
 
-def _distance(A: np.ndarray, form: SchurForm) -> np.ndarray:
+def distance_to_pair(A: np.ndarray, form: SchurForm) -> np.ndarray:
     """``||Z^T A Z - T||_F``, and 0 where the form stands for A itself."""
     Z = form.Z.astype(np.float64)
-    distance = _norm(_transposed(Z) @ A @ Z - form.T)
+    distance = frobenius_norm(_transposed(Z) @ A @ Z - form.T)
     return distance if form.source is None else np.where((form.source == A).all(axis=(-2, -1)), 0.0, distance)
 
 
 def _rounding_errors(A: np.ndarray) -> np.ndarray:
     """LAPACK's own threshold for the residual of a Schur decomposition: no distance below it means anything."""
     machine = np.finfo(A.dtype)
-    return 30 * A.shape[-1] * float(machine.eps) * _norm(A) + float(machine.tiny)
-
-
-def _norm(X: np.ndarray) -> np.ndarray:
-    """Frobenius norms that neither overflow nor underflow on the way."""
-    X = X.astype(np.float64)
-    largest = np.abs(X).max(axis=(-2, -1), initial=0.0)
-    scale = np.where(largest > 0, largest, 1.0)
-    return scale * np.linalg.norm(X / scale[..., None, None], axis=(-2, -1))
+    return 30 * A.shape[-1] * float(machine.eps) * frobenius_norm(A) + float(machine.tiny)
 
 
 def _transposed(X: np.ndarray) -> np.ndarray:
@@ -215,6 +208,6 @@ def _result(
     return NearestStable(form, distance, iterations, converged, start_distances)
 
 
-def _require_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise invalid(name, "a positive integer", repr(value))
+def _require_count(name: str, value: object, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise invalid(name, f"an integer, {least} or more", repr(value))

@@ -7,21 +7,20 @@ accepts the rounded result.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from schurfire.arrays import square_matrix
-from schurfire.errors import NotConvergedError
+from schurfire.arrays import frobenius_norm, square_matrix
+from schurfire.errors import NotConvergedError, invalid
 from schurfire.regions import UNIT_DISC, Disc, Region, check_region
 from schurfire.stability.certificate import Certificate, certify
+from schurfire.stability.nearest import NearestStable, distance_to_pair, nearest_stable
 from schurfire.stability.projection import project_stable
+from schurfire.stability.schur_form import SchurForm
 from schurfire.stability.similar_contractions import Point, Problem, descend, start_at
 from schurfire.stability.triangular_part import triangular_part
 from schurfire.threads import suited_to
-
-if TYPE_CHECKING:
-    from schurfire.stability.nearest import NearestStable
 
 # Chosen on the paper's four kinds of matrices, n = 10, 20, 50 and 100.
 _GRADINGS = (0.0, 0.4, 0.6, 0.8)  # exponents for cond(S) at the starts; each is the best one somewhere
@@ -52,7 +51,7 @@ class NearestProvable:
     optimal_distance: float
 
 
-def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable | None" = None) -> NearestProvable:
+def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: NearestStable | None = None) -> NearestProvable:
     """``argmin |A - X|_F`` over the matrices X that ``certify`` accepts in A's own precision, found by local search.
 
     The proof is about the numbers stored in ``matrix``. A matrix that is accepted as it is comes back bit-identical.
@@ -86,7 +85,10 @@ def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: "NearestStable
     optimal_distance = float("nan")
     bases = []
     if optimum is not None:
-        optimal_distance = float(optimum.distance)
+        if not isinstance(optimum.form, SchurForm) or optimum.form.T.shape != A.shape:
+            what = f"the result of nearest_stable for a matrix of shape {A.shape}"
+            raise invalid("optimum", what, f"one of shape {optimum.form.T.shape}")
+        optimal_distance = float(distance_to_pair(A, optimum.form))
         for form in (optimum.form, project_stable(A, region)):
             found += _drawn_inward(A, form.matrix, region)
             bases.append(form.Z)
@@ -104,9 +106,7 @@ class _Proven(NamedTuple):
     distance: float
 
 
-def _optimum(A: np.ndarray, region: Region) -> "NearestStable | None":
-    from schurfire.stability.nearest import nearest_stable  # imports JAX
-
+def _optimum(A: np.ndarray, region: Region) -> NearestStable | None:
     try:
         return nearest_stable(A, region=region)
     except NotConvergedError:  # no Schur decomposition, for entries near the largest number
@@ -220,7 +220,7 @@ def _drawn_inward(A: np.ndarray, X: np.ndarray, region: Region) -> list[_Proven]
 
 
 def _origin(region: Region, n: int) -> np.ndarray:
-    return (region.centre if isinstance(region, Disc) else region.bound) * np.eye(n)
+    return region.origin * np.eye(n)
 
 
 def _normalised(A: np.ndarray, region: Region) -> tuple[np.ndarray, float]:
@@ -237,8 +237,4 @@ def _normalised(A: np.ndarray, region: Region) -> tuple[np.ndarray, float]:
 
 def _distance(A: np.ndarray, X: np.ndarray) -> float:
     with np.errstate(over="ignore"):
-        difference = A.astype(np.float64) - X
-        largest = float(np.max(np.abs(difference), initial=0.0))
-        if not 0.0 < largest < np.inf:
-            return largest
-        return float(np.linalg.norm(difference / largest)) * largest
+        return float(frobenius_norm(A.astype(np.float64) - X))

@@ -52,6 +52,10 @@ class SchurForm:
         _require_orthogonal(Z)
         object.__setattr__(self, "T", T)
         object.__setattr__(self, "Z", Z)
+        if self.source is not None:
+            source = _read_only(concrete(square_matrices(self.source, "source"), "source"))
+            _require_near(source, Z @ T @ np.swapaxes(Z, -1, -2))
+            object.__setattr__(self, "source", source)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -123,6 +127,16 @@ def _require_orthogonal(Z: np.ndarray) -> None:
     if not residual <= tolerance:
         fix = "Pass it through schurfire.nearest_orthogonal first."
         raise invalid("Z", f"orthogonal to {tolerance:.1e}", f"a residual of {residual:.1e}", fix)
+
+
+def _require_near(source: np.ndarray, product: np.ndarray) -> None:
+    if source.shape != product.shape or source.dtype != product.dtype:
+        what = f"an array of shape {product.shape} and dtype {product.dtype}"
+        raise invalid("source", what, f"shape {source.shape} and dtype {source.dtype}")
+    # Rounding T inward may move blocks far from normal by half of the mantissa (docs/design/nearest-block.md).
+    tolerance = 100 * np.sqrt(np.finfo(product.dtype).eps) * np.abs(product).max(initial=0.0)
+    if not np.abs(source - product).max(initial=0.0) <= tolerance:
+        raise invalid("source", "near Z T Z^T", "an array that is not", "Leave it out: .matrix recomposes the pair.")
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

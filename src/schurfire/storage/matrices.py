@@ -22,6 +22,7 @@ import numpy as np
 from schurfire.arrays import square_matrix
 from schurfire.errors import InvalidInputError, invalid
 from schurfire.regions import Disc, HalfPlane, Region
+from schurfire.stability.certificate import certify
 from schurfire.stability.schur_form import SchurForm
 from schurfire.storage.files import check_suffix, whole_file
 
@@ -120,7 +121,10 @@ def read_pair(path: str | Path) -> SchurForm:
         raise invalid(str(path), "a Schur pair with the arrays T, Z and region", ", ".join(arrays) or "no array")
     for name in ("T", "Z"):
         square_matrix(arrays[name], f"{name} of {path}")
-    return SchurForm(arrays["T"], arrays["Z"], _parse_region(arrays["region"], path), arrays.get("source"))
+    form = SchurForm(arrays["T"], arrays["Z"], _parse_region(arrays["region"], path), arrays.get("source"))
+    if form.source is not None and not certify(form.source, form.region).is_stable:
+        raise invalid(f"source in {path}", "a matrix that is proven stable", "one that is not", "Leave it out.")
+    return form
 
 
 def write_pair(path: str | Path, form: SchurForm) -> None:
