@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schurfire import Certificate, Disc, HalfPlane, InvalidInputError, SchurForm, certify, project_stable, real_schur
-from schurfire.stability.evidence import LyapunovMatrix
+from schurfire.stability.lyapunov import LyapunovMatrix
 from tests.references import blocks_of, eigenvalues, pair_is_stable, radius, similar, strictly_inside, verdict
 from tests.zoo import BLOCKS, tagged, zoo
 

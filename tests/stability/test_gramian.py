@@ -6,7 +6,7 @@ import scipy.linalg
 
 from schurfire.regions import Disc, HalfPlane
 from schurfire.stability.gramian import GramianFactor, _hammarling, factors
-from schurfire.stability.evidence import candidates
+from schurfire.stability.lyapunov import candidates
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 20])

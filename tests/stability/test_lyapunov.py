@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from schurfire import Disc, HalfPlane
 from schurfire.stability.definiteness import is_positive_definite
-from schurfire.stability.evidence import LyapunovMatrix, candidates
+from schurfire.stability.lyapunov import LyapunovMatrix, candidates
 from tests.references import similar
 
 TINY = float(np.finfo("float64").tiny)
