@@ -7,7 +7,7 @@ import numpy as np
 
 import schurfire as sf
 from benchmarks.figures import Figure
-from tests.zoo import matrices
+from tests.zoo import zoo
 
 
 def figures(smoke: bool) -> Iterator[Figure]:
@@ -21,7 +21,7 @@ def figures(smoke: bool) -> Iterator[Figure]:
 def _over_the_zoo(method: str, dtype: str, sizes: tuple[int, ...]) -> Figure:
     worst, where, count = 0.0, "", 0
     for n in sizes:
-        members = matrices(n, dtype)
+        members = {name: A for name, A in zoo(n, dtype).items() if _fits(A, dtype)}
         names, stack = list(members), np.stack(list(members.values()))
         residual, orthogonality = _errors(stack, *_decompose(stack, method))
         error = np.maximum(residual, orthogonality)
@@ -30,6 +30,12 @@ def _over_the_zoo(method: str, dtype: str, sizes: tuple[int, ...]) -> Figure:
             worst, where = float(error.max()), f"{names[int(error.argmax())]}, n = {n}"
     what = f"{method}, {dtype}: worst residual or orthogonality over {count} zoo matrices, n <= {sizes[-1]}"
     return Figure(what, "below 30 (in n eps)", f"{worst:.2g} ({where})", worst < 30)
+
+
+def _fits(A: np.ndarray, dtype: str) -> bool:
+    """Whether the entries are numbers of the data type's range, subnormal ones left out: JAX takes those for 0."""
+    sizes = np.abs(A[A != 0])
+    return sizes.size == 0 or (sizes.min() > float(np.finfo(dtype).tiny) and sizes.max() < float(np.finfo(dtype).max))
 
 
 def _random(method: str, dtype: str, count: int) -> Figure:
