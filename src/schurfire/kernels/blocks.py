@@ -48,7 +48,7 @@ def nearest_stable_block(blocks: Array, region: Region = UNIT_DISC, *, inward: b
 
     With ``inward=True`` the numbers returned lie strictly inside the open region in exact arithmetic, further away than
     the optimum by about 100 units in the last place of the block's norm N (or of the radius, if that is larger); where
-    N is large beside the distance d, by up to about ``4 eps N^2 / d``.
+    N is large beside the distance d, by up to about ``8 eps N^2 / d``.
     Blocks that are strictly inside come back bit-identical; a tensor's blocks do if floating-point arithmetic can tell
     that they are inside, which it cannot within some ten units in the last place of the boundary. ``inward=False``
     returns the closed-set minimiser, rounded. Inside ``jit`` blocks with NaN or infinity become NaN.
