@@ -16,6 +16,7 @@ def real_array(x: Any, name: str) -> Array:
     Raises:
         InvalidInputError: integer, boolean, complex or other data types; NaN or infinity.
     """
+    given = x
     if isinstance(x, np.ma.MaskedArray):
         raise invalid(name, "an array without mask", "a masked array", "Fill in the masked entries first.")
     if not hasattr(x, "dtype"):
@@ -23,6 +24,9 @@ def real_array(x: Any, name: str) -> Array:
     elif isinstance(x, (np.ndarray, np.generic)):
         x = np.asarray(x)
     dtype = dtype_name(x)
+    if dtype == "object":
+        fix = "Of a SchurForm pass the factors or .matrix." if type(given).__name__ == "SchurForm" else ""
+        raise invalid(name, "an array of real numbers", f"an object of type {type(given).__name__}", fix)
     if dtype not in ("float32", "float64"):
         fix = f"Cast {name} to float64 yourself if that is meant."
         if "complex" in dtype:

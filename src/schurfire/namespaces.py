@@ -108,11 +108,13 @@ def _jax_functions() -> dict[str, Callable]:
         # XLA computes an element-wise result again for each of its consumers, once with fused multiply-add and once
         # without, so that a number that was checked need not be the number that is returned. (Its optimization
         # barrier is gone before it fuses.) The operands of a conditional are computed once and kept; its predicate,
-        # whether the first value is a number, is known to nobody before. ``vmap`` turns it into a select and so
+        # whether the first value is a number, is known to nobody before. The other branch multiplies by a 1 that is
+        # known to nobody either, so both return the values. ``vmap`` turns the conditional into a select and so
         # undoes it: the kernels take leading axes themselves.
         first = jnp.ravel(jax.tree.leaves(values)[0])[0]
-        lost = functools.partial(jax.tree.map, lambda x: x + first.astype(x.dtype))
-        return jax.lax.cond(first == first, lambda x: x, lost, values)  # noqa: PLR0124 - NaN differs from itself
+        is_number = first == first  # noqa: PLR0124 - NaN differs from itself
+        times_one = functools.partial(jax.tree.map, lambda x: x * jnp.where(is_number, 2, 1).astype(x.dtype))
+        return jax.lax.cond(is_number, lambda x: x, times_one, values)
 
     return {"matmul": functools.partial(jnp.matmul, precision="highest"), "settle": settle}
 

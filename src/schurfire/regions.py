@@ -83,9 +83,13 @@ def check_region(region: object) -> Region:
 def _store_real(region: Region, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise invalid(name, "a real number", repr(value))
-    if not math.isfinite(value):
-        raise invalid(name, "finite", value)
-    object.__setattr__(region, name, float(value))
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise invalid(name, "finite and in the range of double precision", value)
+    object.__setattr__(region, name, number)
 
 
 UNIT_DISC = Disc()

@@ -18,6 +18,7 @@ from schurfire.namespaces import Array, apply, finfo, kernel, namespace
 
 # Relative error of log2, exp2 and the few operations around them, in units of rounding. Libraries promise 1 to 4.
 _FUNCTION_ERROR = 16
+_MOST_SQUARINGS = 64  # by then the error bound has doubled 64 times and exceeds the powers
 
 
 def spectral_radius_bound(A: Array, squarings: int = 16) -> Array:
@@ -29,7 +30,7 @@ def spectral_radius_bound(A: Array, squarings: int = 16) -> Array:
 
     Args:
         A: shape (..., n, n), float32 or float64; NumPy array or tensor, inside or outside of ``jit``.
-        squarings: how many times to square.
+        squarings: how many times to square, at most 64.
 
     Returns:
         Shape (...); NaN where A holds NaN or infinity (inside ``jit``; outside that is an error).
@@ -45,8 +46,8 @@ def spectral_radius_bound(A: Array, squarings: int = 16) -> Array:
     np.True_
     """
     A = square_matrices(A, "A")
-    if isinstance(squarings, bool) or not isinstance(squarings, int) or squarings < 0:
-        raise invalid("squarings", "a whole number, 0 or more", repr(squarings))
+    if isinstance(squarings, bool) or not isinstance(squarings, int) or not 0 <= squarings <= _MOST_SQUARINGS:
+        raise invalid("squarings", f"a whole number from 0 to {_MOST_SQUARINGS}", repr(squarings))
     return apply(bound_by_squaring, A, squarings, 0.0)
 
 

@@ -120,8 +120,13 @@ def _clouds(A: Any, form: SchurForm | None, dense: Any, region: Region) -> list[
 
 def _verdict(certificate: Certificate) -> str:
     if certificate.is_stable:
-        by = {"blocks": "exactly, by its blocks", "power-bound": "by a bound of its powers"}
-        return f"stable, proven {by.get(certificate.method, 'by a Lyapunov matrix')}"
+        by = {
+            "blocks": "exactly, by its blocks",
+            "power-bound": "by a bound of its powers",
+            "lyapunov": "by a Lyapunov matrix",
+            "gramian": "by a factor of a Gramian",
+        }
+        return f"stable, proven {by[certificate.method]}"
     return "not stable" if certificate.method == "blocks" else "not proven stable"
 
 

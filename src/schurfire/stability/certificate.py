@@ -89,9 +89,9 @@ class Certificate:
             first, second = (nearest_float(s) for s in slacks(block, self.region))
             return (
                 f"not stable: block {index + 1} of {len(self.blocks)}, {block.tolist()}, has an eigenvalue that is not "
-                f"{where}; its inequalities are {first:.3g} > 0 and {second:.3g} > 0"
+                f"{where}: not both of {first:.3g} and {second:.3g} are positive"
             )
-        return f"not proven: neither a bound of its powers nor a Lyapunov matrix shows all eigenvalues {where}"
+        return f"not proven: no bound of its powers, Lyapunov matrix or Gramian shows all eigenvalues {where}"
 
 
 def certify(x: Any, region: Region | None = None) -> Certificate:
@@ -103,7 +103,7 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
       verified in double precision. Yes is a proof; no means that none was found.
 
     Args:
-        x: one square matrix (float32 or float64) or a single ``SchurForm``.
+        x: one square matrix (float32 or float64), a single ``SchurForm``, or its factors as a tuple (T, Z).
         region: default: the form's own region, and the open unit disc for an array.
 
     Raises:
@@ -117,6 +117,8 @@ def certify(x: Any, region: Region | None = None) -> Certificate:
     >>> certify(np.array([[0.6, 0.8], [-0.8, 0.6]])).is_stable
     False
     """
+    if isinstance(x, tuple) and len(x) == 2:
+        x = SchurForm(*x)
     if region is None:
         region = x.region if isinstance(x, SchurForm) else UNIT_DISC
     check_region(region)
