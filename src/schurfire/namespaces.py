@@ -120,7 +120,7 @@ def _jax_functions() -> dict[str, Callable]:
 
 
 def _torch_functions() -> dict[str, Callable]:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     def both(function: Callable) -> Callable:
         def of_tensors(x: Array, y: Array) -> Array:
