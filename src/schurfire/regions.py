@@ -88,7 +88,7 @@ def _store_real(region: Region, name: str, value: object) -> None:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise invalid(name, "finite and in the range of double precision", value)
+        raise invalid(name, "finite", value)
     object.__setattr__(region, name, number)
 
 

@@ -431,7 +431,7 @@ def test_demo(folder):
     made = folder / "demo"
     assert process.stderr == ""
     assert sorted(os.listdir(made)) == ["eigenvalues.png", "nearest.npy", "nearest.npz", "unstable.npy"]
-    array, pair = sf.certify(read_matrix(made / "nearest.npy")), read_pair(made / "nearest.npz").certify()
+    array, pair = sf.certify(read_matrix(made / "nearest.npy"), sf.Disc(0.9)), read_pair(made / "nearest.npz").certify()
     assert (array.is_stable, pair.is_stable) == (True, True)
     assert not sf.certify(read_matrix(made / "unstable.npy")).is_stable
     assert str(array) in process.stdout

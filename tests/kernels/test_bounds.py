@@ -192,7 +192,7 @@ def test_values_that_are_not_finite():
 
 @pytest.mark.parametrize("squarings", [-1, 1.0, "2", None, True])
 def test_number_of_squarings(squarings):
-    with pytest.raises(InvalidInputError, match="Expected squarings to be a whole number, 0 or more, received"):
+    with pytest.raises(InvalidInputError, match="Expected squarings to be a whole number from 0 to 64, received"):
         spectral_radius_bound(np.eye(2), squarings)
 
 

@@ -315,7 +315,7 @@ def test_blocks_are_not_the_users_array():
         (
             [[1.5]],
             Disc(),
-            "not stable: block 1 of 1, [[1.5]], has an eigenvalue that is not in |z| < 1; its inequalities are -0.5",
+            "not stable: block 1 of 1, [[1.5]], has an eigenvalue that is not in |z| < 1: not both of -0.5",
         ),
         (
             [[0, 1], [-4, 0]],
@@ -325,7 +325,7 @@ def test_blocks_are_not_the_users_array():
         (
             np.full((3, 3), 0.5),
             Disc(),
-            "not proven: neither a bound of its powers nor a Lyapunov matrix shows all eigenvalues",
+            "not proven: no bound of its powers, Lyapunov matrix or Gramian shows all eigenvalues",
         ),
         (np.full((3, 3), 0.25), Disc(), "proven by a bound of its powers"),
         (np.full((3, 3), 0.25) - np.eye(3), HalfPlane(), "proven by a Lyapunov matrix"),

@@ -187,7 +187,7 @@ def _by_inequality(A: np.ndarray, region: Region) -> Certificate | None:
                 shrunk = region.shrink(proven)
                 if shrunk is not None and evidence.proves(A, shrunk):
                     method = "lyapunov" if isinstance(evidence, LyapunovMatrix) else "gramian"
-                    return Certificate(True, method, proven, region, len(A), A.dtype.name, evidence=evidence)
+                    return Certificate(True, method, float(proven), region, len(A), A.dtype.name, evidence=evidence)
     return None
 
 

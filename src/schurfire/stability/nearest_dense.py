@@ -97,13 +97,14 @@ def nearest_provable(A: Any, region: Region = UNIT_DISC, optimum: NearestStable 
     if not found:
         raise NotConvergedError(f"Expected to find a provable matrix of dtype {A.dtype} in {region}, found none.")
     nearest = min(found, key=lambda candidate: candidate.distance)
-    if not optimal_distance <= nearest.distance:  # both are local minima: the array found is a pair too
-        optimal_distance = float(distance_to_pair(A, _as_pair(nearest.matrix, region)))
+    if not optimal_distance <= nearest.distance:  # both are local minima: the Schur form of the array may be nearer
+        optimal_distance = min(optimal_distance, float(distance_to_pair(A, _as_pair(nearest.matrix, region))))
     return NearestProvable(nearest.matrix, nearest.certificate, nearest.distance, optimal_distance)
 
 
 def _as_pair(X: np.ndarray, region: Region) -> SchurForm:
-    return SchurForm((pair := project_stable(X, region)).T, pair.Z, region)
+    form = project_stable(X, region)
+    return SchurForm(form.T, form.Z, region)
 
 
 class _Proven(NamedTuple):

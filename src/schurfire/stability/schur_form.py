@@ -27,7 +27,7 @@ class SchurForm:
         Z: orthogonal up to rounding, shape (..., n, n), of the same dtype.
         region: where the eigenvalues are meant to live; ``certify`` tells whether they do.
         source: what ``matrix`` returns instead of the recomposed product, for pairs that were computed from an array
-            that is itself proven stable.
+            that is itself proven stable. Where its eigenvalues are ill-conditioned, Z T Z^-1 may be some way from it.
 
     Raises:
         InvalidInputError: T is not exactly quasi-triangular, Z is not orthogonal, or their shapes or dtypes differ.
@@ -54,7 +54,7 @@ class SchurForm:
         object.__setattr__(self, "Z", Z)
         if self.source is not None:
             source = _read_only(concrete(square_matrices(self.source, "source"), "source"))
-            _require_near(source, Z @ T @ np.swapaxes(Z, -1, -2))
+            _require_alike(source, T)
             object.__setattr__(self, "source", source)
 
     @property
@@ -129,14 +129,10 @@ def _require_orthogonal(Z: np.ndarray) -> None:
         raise invalid("Z", f"orthogonal to {tolerance:.1e}", f"a residual of {residual:.1e}", fix)
 
 
-def _require_near(source: np.ndarray, product: np.ndarray) -> None:
-    if source.shape != product.shape or source.dtype != product.dtype:
-        what = f"an array of shape {product.shape} and dtype {product.dtype}"
+def _require_alike(source: np.ndarray, T: np.ndarray) -> None:
+    if source.shape != T.shape or source.dtype != T.dtype:
+        what = f"an array of shape {T.shape} and dtype {T.dtype}"
         raise invalid("source", what, f"shape {source.shape} and dtype {source.dtype}")
-    # Rounding T inward may move blocks far from normal by half of the mantissa (docs/design/nearest-block.md).
-    tolerance = 100 * np.sqrt(np.finfo(product.dtype).eps) * np.abs(product).max(initial=0.0)
-    if not np.abs(source - product).max(initial=0.0) <= tolerance:
-        raise invalid("source", "near Z T Z^T", "an array that is not", "Leave it out: .matrix recomposes the pair.")
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
