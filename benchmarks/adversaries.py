@@ -21,6 +21,30 @@ def adversaries(count: int) -> Iterator[tuple[str, np.ndarray]]:
         yield family.__name__.lstrip("_"), A.astype(np.float32) if _fits_float32(A) and rng.random() < 0.3 else A
 
 
+def half_plane_adversaries(count: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Matrices with a real eigenvalue at or above 0: those with one at or above 1 less the identity, at all scales."""
+    rng = np.random.default_rng(1)
+    families = (_jordan, _stochastic, _companion, _tiny_feedback)
+    for i in range(count):
+        family = families[i % len(families)]
+        A = family(rng)
+        shift = int(rng.integers(-900, 901))
+        B = np.ldexp(A - np.eye(len(A)), shift)
+        if _exact(B, A, shift):
+            yield family.__name__.lstrip("_"), B
+
+
+def _exact(B: np.ndarray, A: np.ndarray, shift: int) -> bool:
+    """Whether ``B = 2^shift (A - I)`` without rounding."""
+    scale = Fraction(2) ** shift
+    differences = (A - np.eye(len(A))).tolist()
+    pairs = zip(A.ravel().tolist(), np.eye(len(A)).ravel().tolist(), np.ravel(differences).tolist(), strict=True)
+    return all(Fraction(d) == Fraction(a) - Fraction(e) for a, e, d in pairs) and all(
+        np.isfinite(b) and Fraction(b) == Fraction(d) * scale
+        for b, d in zip(B.ravel().tolist(), np.ravel(differences).tolist(), strict=True)
+    )
+
+
 def _jordan(rng: np.random.Generator) -> np.ndarray:
     """A Jordan block at 1 + 1e-12 (rounded to a dyadic rational) under a unimodular integer similarity."""
     n = int(rng.integers(3, 9))
