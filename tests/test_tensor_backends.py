@@ -3,8 +3,6 @@
 One process has one backend: `make test` runs this on JAX, `make test-torch` and `make test-tensorflow` on the others.
 """
 
-import contextlib
-
 import numpy as np
 import pytest
 
@@ -24,9 +22,12 @@ def _stack(dtype: str, *shape: int) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def _double_precision():
     """JAX has float64 only where it is switched on."""
+    if keras_namespace().backend != "jax":
+        yield
+        return
     import jax
 
-    with jax.enable_x64(True) if keras_namespace().backend == "jax" else contextlib.nullcontext():
+    with jax.enable_x64(True):
         yield
 
 
