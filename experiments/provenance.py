@@ -18,16 +18,16 @@ def provenance() -> dict[str, str]:
         "python": platform.python_version(),
         "versions": ", ".join(f"{name} {_version(name)}" for name in _PACKAGES),
         "device": f"{_processor()}, {os.cpu_count()} logical cores",
-        "threads": os.environ.get("OMP_NUM_THREADS", "not limited"),
+        "threads": next((os.environ[n] for n in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if n in os.environ), "all"),
     }
 
 
 def _revision() -> str:
-    """The commit, with a plus sign if there are changes on top of it."""
+    """The commit, with a plus sign if there are changes on top of it, results apart."""
     folder = Path(__file__).parent
     try:
         commit = _git(folder, "rev-parse", "--short=12", "HEAD")
-        return commit + ("+" if _git(folder, "status", "--porcelain", "--", "..") else "")
+        return commit + ("+" if _git(folder, "status", "--porcelain", "--", "..", ":!results") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
