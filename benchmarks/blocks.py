@@ -25,8 +25,9 @@ def _accuracy(dtype: str, count: int) -> Iterator[Figure]:
     """The reference is the closed set's minimiser in extended precision; a stored block inside needs some room.
 
     The target is 1e-9 relative. The room below was set after measuring, to tell rounding from error: the
-    distance may exceed the reference's by 1e-9 relative, by 128 units in the last place of the norm N (or the radius), and by
-    8 eps N^2 / d where N is large beside the distance d: there P and Q of half the mantissa's length carry the block.
+    distance may exceed the reference's by 1e-9 relative, by 128 units in the last place of the norm N (or the
+    radius), and by 8 eps N^2 / d where N is large beside the distance d: there P and Q of half the mantissa's length
+    carry the block.
     """
     eps, worst, outside, nan = float(np.finfo(dtype).eps), [], 0, 0
     for name, blocks in families(count, dtype).items():
