@@ -1,0 +1,33 @@
+// The two computations, for any caller: whole problems instead of single groups of lanes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "problem.hpp"
+
+namespace schurfire {
+
+// Calls work(0), ..., work(count - 1) in any order, perhaps on several threads, and returns when all are done.
+using Parallel = std::function<void(int64_t count, const std::function<void(int64_t)>& work)>;
+
+// Why a problem cannot be computed; null if it can.
+template <class T>
+const char* fault(const Problem<T>& problem);
+
+// Multiplications and additions of a forward pass: whether threads are worth waking.
+template <class T>
+int64_t operations(const Problem<T>& problem);
+
+// x_end and, if wanted, y and the states x.
+template <class T>
+void respond(const Problem<T>& problem, const Parallel& parallel);
+
+// The gradients, from y_bar, x_end_bar and the states x of the same problem.
+template <class T>
+void differentiate(const Problem<T>& problem, const Parallel& parallel);
+
+// The instruction set in use: "avx512", "avx2" or "baseline".
+const char* instruction_set();
+
+}  // namespace schurfire
