@@ -59,6 +59,20 @@ def two_layers(seed: int = 1, **options):
     )
 
 
+def plain_loop(model, optimizer, epochs, training, validation):
+    """Losses (2, epochs) and best weights of a loop over Keras's own training step."""
+    model.compile(optimizer=optimizer, loss="mse")
+    losses, best, kept = [], np.inf, model.get_weights()
+    for _ in range(epochs):
+        loss = float(model.train_on_batch(*training))
+        found = np.asarray(model(validation[0], training=False))
+        validated = float(np.mean((found - validation[1]).astype("float64") ** 2))
+        if validated < best:
+            best, kept = validated, model.get_weights()
+        losses.append((loss, validated))
+    return np.array(losses).T, kept
+
+
 def same_weights(found, expected, tolerance=1e-5):
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype

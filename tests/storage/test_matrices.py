@@ -7,7 +7,7 @@ import scipy.io
 import scipy.sparse
 
 import schurfire as sf
-from schurfire.storage.files import check_output, whole_file
+from schurfire.files import check_output, whole_file
 from schurfire.storage.matrices import read_matrix, read_pair, write_matrix, write_pair
 
 

@@ -152,7 +152,7 @@ def describe_distance(distance: float, A: "np.ndarray") -> str:
 
 def _check_outputs(matrix: Path, form: str, to: OutputOptions) -> None:
     """Refuses, before any work, what could not be written after it."""
-    from schurfire.storage.files import check_output
+    from schurfire.files import check_output
     from schurfire.storage.matrices import MATRIX_SUFFIXES, PAIR_SUFFIXES
 
     if to.output is not None:

@@ -111,9 +111,8 @@ class Epoch:
             theta, optimizer, others, losses, _, finite = self._step(*start, running, samples)
             return theta, optimizer, others, losses, finite
         batches = -(-sequences // batch_size)
-        order = jax.random.permutation(
-            jax.random.fold_in(jax.random.key(self.setup.options.seed), state.epoch), sequences
-        )
+        key = jax.random.fold_in(jax.random.key(self.setup.options.seed), state.epoch)
+        order = jax.random.permutation(key, sequences)
         order = jnp.pad(order, (0, batches * batch_size - sequences))
 
         def batch(i: Array, carry: tuple) -> tuple:
@@ -132,11 +131,8 @@ class Epoch:
     def _step(self, theta: Array, optimizer: list, others: list, running: Array, samples: Samples) -> tuple:
         def total(weights: list[Array]) -> tuple[Array, tuple]:
             losses, new_others, weight = self._losses(weights, others, samples, training=True)
-            return jnp.sum(losses), (
-                losses,
-                new_others,
-                weight,
-            )  # replicas are independent: one sum gives all gradients
+            # Replicas are independent, so that the gradient of the sum holds the gradients of all.
+            return jnp.sum(losses), (losses, new_others, weight)
 
         weights = self.setup.layout.split(theta)
         gradients, (losses, others, weight) = jax.grad(total, has_aux=True)(weights)

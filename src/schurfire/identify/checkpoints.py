@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from schurfire.errors import InvalidInputError, invalid
-from schurfire.storage.files import whole_file
+from schurfire.files import whole_file
 
 _FORMAT = 1
 

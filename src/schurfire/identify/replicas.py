@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +52,12 @@ def initial_values(model: Any, count: int, seed: int, start: Sequence[Sequence[A
 
 
 def clone(model: Any) -> Any:
-    """A model of the same configuration, with variables of its own."""
-    return _from_configuration(model, keras.saving.serialize_keras_object(model))
+    """A model of the same configuration, with variables of its own.
+
+    Raises:
+        InvalidInputError: Keras cannot rebuild the model.
+    """
+    return _rebuilt(model, lambda configuration: configuration)
 
 
 def values_of_weights(model: Any, theta: np.ndarray, others: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
@@ -86,13 +90,7 @@ def _given(model: Any, weights: Sequence[Any], replica: int) -> list[np.ndarray]
 def _reseeded(model: Any, seed: int, replica: int) -> Any:
     words = (int(np.random.SeedSequence(seed, spawn_key=(replica, i)).generate_state(1)[0]) for i in itertools.count())
     seeds = (word >> 1 for word in words)  # Keras takes seeds below 2^31
-    try:
-        configuration = keras.saving.serialize_keras_object(model)
-        return _from_configuration(model, _with_seeds(configuration, seeds))
-    except (TypeError, ValueError, NotImplementedError) as error:
-        fix = "Register its custom classes with Keras and give them a get_config, or pass the weights as `start`."
-        reason = str(error).strip().splitlines()[0] if str(error) else type(error).__name__
-        raise invalid("model", "one that Keras can rebuild from its configuration", reason, fix) from error
+    return _rebuilt(model, lambda configuration: _with_seeds(configuration, seeds))
 
 
 def _with_seeds(configuration: Any, seeds: Iterator[int]) -> Any:
@@ -107,11 +105,17 @@ def _with_seeds(configuration: Any, seeds: Iterator[int]) -> Any:
     return configuration
 
 
-def _from_configuration(model: Any, configuration: Any) -> Any:
+def _rebuilt(model: Any, change: Callable[[Any], Any]) -> Any:
     known = {keras.saving.get_registered_name(type(layer)): type(layer) for layer in _layers(model)}
-    copy = keras.saving.deserialize_keras_object(configuration, custom_objects=known)
-    if not copy.built or [tuple(v.shape) for v in _variables(copy)] != [tuple(v.shape) for v in _variables(model)]:
-        raise ValueError("its copy has other weights")
+    try:
+        configuration = change(keras.saving.serialize_keras_object(model))
+        copy = keras.saving.deserialize_keras_object(configuration, custom_objects=known)
+        if not copy.built or [tuple(v.shape) for v in _variables(copy)] != [tuple(v.shape) for v in _variables(model)]:
+            raise ValueError("its copy has other weights")
+    except (TypeError, ValueError, NotImplementedError) as error:
+        fix = "Register its custom classes with Keras and give them a get_config, or pass the weights as `start`."
+        reason = str(error).strip().splitlines()[0] if str(error) else type(error).__name__
+        raise invalid("model", "one that Keras can rebuild from its configuration", reason, fix) from error
     return copy
 
 

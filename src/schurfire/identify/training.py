@@ -177,6 +177,7 @@ def _configuration(trainer: Trainer) -> dict[str, Any]:
     start = None if options.start is None else digest(*(np.asarray(w) for weights in options.start for w in weights))
     parts = {"training data": trainer.training, "validation data": trainer.validation}
     return {
+        "keras": keras.__version__,
         "model": described(setup.model),
         "weights": [list(v.shape) for v in setup.model.variables],
         "optimizer": described(setup.optimizer),

@@ -1,7 +1,5 @@
 """The forms of a state matrix: which of its entries a recurrence reads, and how independent 2x2 blocks are cut out."""
 
-import numpy as np
-
 from schurfire.namespaces import Array, namespace
 
 FORMS = ("dense", "quasi-triangular", "block-diagonal")
@@ -16,7 +14,8 @@ def used_entries(A: Array, form: str) -> Array:
     if form == "dense":
         return A
     xp = namespace(A)
-    i, j = np.indices(tuple(A.shape[-2:]))
+    index = xp.arange(A.shape[-1])
+    i, j = index[:, None], index[None, :]
     used = j >= i - 1 if form == "quasi-triangular" else i // 2 == j // 2
     return xp.where(used, A, xp.zeros_like(A))
 
@@ -27,7 +26,7 @@ def transposed(A: Array | None) -> Array | None:
 
 
 def diagonal_pairs(A: Array) -> Array:
-    """The 2x2 blocks of block-diagonal matrices: (..., n, n) to (..., P, 2, 2), a zero row and column added if needed."""
+    """The 2x2 blocks of block-diagonal matrices, (..., n, n) to (..., P, 2, 2); an odd n gets a zero row and column."""
     xp, n = namespace(A), A.shape[-1]
     if n % 2:
         A = xp.pad(A, [(0, 0)] * (len(A.shape) - 2) + [(0, 1), (0, 1)])

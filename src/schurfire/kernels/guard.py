@@ -34,8 +34,10 @@ def stable_or_replaced(A: Array, region: Disc = UNIT_DISC) -> Array:
 
     The replacement is the truncated projection; where that is not proven, the projection scaled towards the centre of
     the region by a bound of its powers, then by its norm; and the centre times the identity for matrices with NaN or
-    infinity, or so large that their projection might overflow. The numbers returned are strictly stable, rigorously, in the
-    precision of A, and ``certify`` proves them. The derivative is the identity where A is returned, zero elsewhere.
+    infinity, or so large that their projection might overflow. The numbers returned are strictly stable, rigorously, in
+    the precision of A, and ``certify`` proves them. Matrices that are stable but so far from normal that rounding drowns
+    the proof (in float32 a Jordan block of order 5) are scaled as well. The derivative is the identity where A is
+    returned, zero elsewhere.
 
     Args:
         A: shape (..., n, n), float32 or float64; NumPy array or tensor, inside or outside of ``jit`` and ``vmap``.

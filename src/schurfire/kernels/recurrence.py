@@ -141,7 +141,9 @@ def _checked(arrays: dict[str, Any]) -> Operands:
     arrays = {name: None if x is None else _real(x, name) for name, x in arrays.items()}
     given = {name: x for name, x in arrays.items() if x is not None}
     for name, x in given.items():
-        own, axes = (1, "(..., n)") if name == "x0" else (2, "(..., N, n_u)" if name in "ub" else "(..., rows, columns)")
+        own, axes = (
+            (1, "(..., n)") if name == "x0" else (2, "(..., N, n_u)" if name in "ub" else "(..., rows, columns)")
+        )
         if len(x.shape) < own:
             raise invalid(name, f"of shape {axes}", f"shape {tuple(x.shape)}")
     dtypes = {name: dtype_name(x) for name, x in given.items()}

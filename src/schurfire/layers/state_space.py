@@ -288,7 +288,8 @@ class StateSpace(keras.layers.Layer):
             return keras.ops.convert_to_tensor(initial_state, dtype=self.compute_dtype)
         if self.x0 is None:
             return None
-        return keras.ops.broadcast_to(_tensor(self.x0), (keras.ops.shape(u)[0], self.state_size))
+        xp = keras_namespace()
+        return xp.broadcast_to(_tensor(self.x0), (xp.shape(u)[0], self.state_size))
 
     def _start(self, inputs: int, system: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         """Values for the variables A, B, C, D, as far as the layer has them."""

@@ -13,6 +13,7 @@ import numpy as np
 from schurfire.errors import InvalidInputError
 from schurfire.native.library import require_library
 
+VECTORS = ("x0", "x_end", "x0_bar", "x_end_bar")  # (R, S, n), all others are (R, ., .) or (R, S, N, .)
 FORMS = {"dense": 0, "quasi-triangular": 1, "block-diagonal": 2}
 
 
@@ -93,7 +94,7 @@ def _problem(form: str, arrays: dict[str, Strided | None]) -> _Problem:
             is_shared = key == "u" and array.shape == (1, *expected[1:])
             if array.shape != expected and not is_shared:
                 raise InvalidInputError(f"Expected {key} to be of shape {expected}, received shape {array.shape}.")
-            views[key] = _view(array, is_vector=key.removesuffix("_bar") in ("x0", "x_end"))
+            views[key] = _view(array, is_vector=key in VECTORS)
     return _Problem(**sizes, form=FORMS[form], **views)
 
 

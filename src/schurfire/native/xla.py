@@ -11,45 +11,49 @@ import numpy as np
 
 from schurfire.namespaces import Array
 from schurfire.native.library import require_library
-from schurfire.native.problem import FORMS
+from schurfire.native.problem import FORMS, VECTORS
+
+_RESULTS = ("y", "x_end", "x")
+_OPERANDS = ("A", "B", "C", "D", "u", "x0")
+
+Shapes = dict[str, tuple[int, ...]]
 
 
-def respond(arrays: dict[str, Any], form: str, keep_states: bool) -> tuple[Array, Array, Array | None]:
-    """``y``, ``x_end`` and, if they are to be kept, the states ``x`` from A, B, C, D, u and x0."""
-    A, C, u = arrays["A"], arrays["C"], arrays["u"]
-    R, (S, N) = A.shape[0], u.shape[1:3]
-    n, o = A.shape[-1], A.shape[-1] if C is None else C.shape[-2]
-    results = {"y": (R, S, N, o), "x_end": (R, S, n), "x": (R, S, N, n) if keep_states else None}
-    y, x_end, x = _call("respond", arrays, results, form, R, A.dtype)
-    return y, x_end, x if keep_states else None
+def respond(arrays: dict[str, Array | None], shapes: Shapes, form: str, wanted: tuple[str, ...]) -> tuple[Array, ...]:
+    """Those of ``y``, ``x_end`` and the states ``x`` that are wanted, from A, B, C, D, u and x0."""
+    results = {name: shapes[name] if name in wanted else None for name in _RESULTS}
+    found = _call("respond", arrays, results, form)
+    return tuple(found[name] for name in wanted)
 
 
-def differentiate(arrays: dict[str, Any], wanted: tuple[str, ...], form: str) -> dict[str, Array]:
-    """The gradients that are wanted, by the names of the arguments, from A, B, C, D, u, x, y_bar and x_end_bar."""
-    A, u = arrays["A"], arrays["u"]
-    R, S, n = A.shape[0], u.shape[1], A.shape[-1]
-    shapes: dict[str, Any] = {name: getattr(arrays[name], "shape", None) for name in ("A", "B", "C", "D")}
-    shapes |= {"u": (R, *u.shape[1:]), "x0": (R, S, n)}
-    results = {f"{name}_bar": shapes[name] if name in wanted else None for name in ("A", "B", "C", "D", "u", "x0")}
-    values = _call("differentiate", arrays, results, form, R, A.dtype)
-    return {name: value for name, value in zip(shapes, values, strict=True) if name in wanted}
+def differentiate(
+    arrays: dict[str, Array | None], shapes: Shapes, form: str, wanted: tuple[str, ...]
+) -> dict[str, Array]:
+    """The gradients of the operands that are wanted, from A, B, C, D, u, x, y_bar and x_end_bar."""
+    order = ("A", "B", "C", "D", "u", "x", "y_bar", "x_end_bar")
+    results = {f"{name}_bar": shapes[name] if name in wanted else None for name in _OPERANDS}
+    found = _call("differentiate", {name: arrays[name] for name in order}, results, form)
+    return {name: found[f"{name}_bar"] for name in wanted}
 
 
-def _call(name: str, arrays: dict[str, Any], results: dict[str, Any], form: str, models: int, dtype: Any) -> list[Array]:
+def _call(
+    name: str, arrays: dict[str, Any], results: dict[str, tuple[int, ...] | None], form: str
+) -> dict[str, Array]:
     import jax
     import jax.numpy as jnp
 
-    innermost = models > 1
+    models_innermost, dtype = arrays["A"].shape[0] > 1, arrays["A"].dtype
     absent = jnp.zeros((0,), dtype)
-    operands = [absent if array is None else array for array in arrays.values()]
-    shapes = [(0,) if shape is None else shape for shape in results.values()]
+    operands = {key: absent if array is None else array for key, array in arrays.items()}
+    shapes = {key: (0,) if shape is None else shape for key, shape in results.items()}
     call = jax.ffi.ffi_call(
         _target(name, np.dtype(dtype).name),
-        [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes],
-        input_layouts=[_layout(key, array.ndim, innermost) for key, array in zip(arrays, operands, strict=True)],
-        output_layouts=[_layout(key, len(shape), innermost) for key, shape in zip(results, shapes, strict=True)],
+        [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values()],
+        input_layouts=[_layout(key, array.ndim, models_innermost) for key, array in operands.items()],
+        output_layouts=[_layout(key, len(shape), models_innermost) for key, shape in shapes.items()],
     )
-    return call(*operands, form=np.int32(FORMS[form]), models_innermost=innermost)
+    found = call(*operands.values(), form=np.int32(FORMS[form]), models_innermost=models_innermost)
+    return dict(zip(shapes, found, strict=True))
 
 
 def _layout(key: str, axes: int, models_innermost: bool) -> tuple[int, ...]:
@@ -58,7 +62,7 @@ def _layout(key: str, axes: int, models_innermost: bool) -> tuple[int, ...]:
         return tuple(range(axes))
     if axes == 4:
         return (2, 3, 1, 0)
-    return (2, 1, 0) if key.removesuffix("_bar") in ("x0", "x_end") else (1, 2, 0)
+    return (2, 1, 0) if key in VECTORS else (1, 2, 0)
 
 
 @functools.cache

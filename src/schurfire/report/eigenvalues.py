@@ -13,7 +13,7 @@ from schurfire.metrics import spectrum_of_blocks
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.schur_form import SchurForm
-from schurfire.storage.files import check_output, check_suffix, whole_file
+from schurfire.files import check_output, check_suffix, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def require_matplotlib() -> None:
 
 
 def check_picture(path: str | Path) -> Path:
-    """Returns the path if a picture can be written there; see ``schurfire.storage.files.check_output``."""
+    """Returns the path if a picture can be written there; see ``schurfire.files.check_output``."""
     require_matplotlib()
     return check_output(path, PICTURE_SUFFIXES)
 

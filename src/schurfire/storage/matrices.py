@@ -24,7 +24,7 @@ from schurfire.errors import InvalidInputError, invalid
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.certificate import certify
 from schurfire.stability.schur_form import SchurForm
-from schurfire.storage.files import check_suffix, whole_file
+from schurfire.files import check_suffix, whole_file
 
 MATRIX_SUFFIXES = (".npy", ".csv", ".mat")
 PAIR_SUFFIXES = (".npz",)
