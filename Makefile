@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+BACKEND_TESTS := tests/layers/test_state_space.py
+NATIVE := CMakeLists.txt $(wildcard src/schurfire/native/*.cpp src/schurfire/native/*.hpp)
 
 .PHONY: demo test test-slow test-torch test-tensorflow lint types contract check bench experiments smoke clean
 
@@ -16,14 +18,14 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m "slow"
 
-# The kernels on Keras' other backends; the CPU build of PyTorch is enough.
+# The kernels and layers on Keras' other backends; the CPU build of PyTorch is enough.
 test-torch: $(READY)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet torch==2.13.0
-	KERAS_BACKEND=torch $(BIN)/python -m pytest -q tests/test_tensor_backends.py
+	KERAS_BACKEND=torch $(BIN)/python -m pytest -q tests/test_tensor_backends.py $(BACKEND_TESTS)
 
 test-tensorflow: $(READY)
 	$(BIN)/python -c "import tensorflow" 2>/dev/null || $(BIN)/pip install --quiet tensorflow-cpu==2.21.0
-	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -q tests/test_tensor_backends.py
+	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -q tests/test_tensor_backends.py $(BACKEND_TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,9 +47,9 @@ experiments: $(READY)
 	for name in projection orthogonal schur; do $(BIN)/python -m experiments $$name || exit 1; done
 
 smoke: $(READY)
-	for name in projection orthogonal schur; do $(BIN)/python -m experiments $$name --smoke --out build/smoke || exit 1; done
+	for name in projection orthogonal schur synthetic; do $(BIN)/python -m experiments $$name --smoke --out build/smoke || exit 1; done
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $(READY)

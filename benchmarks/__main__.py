@@ -12,7 +12,10 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-NAMES = ("blocks", "projection", "paper_rows", "pairs", "schur", "orthogonal", "certificates", "optimal", "provable")
+MATRICES = ("blocks", "projection", "paper_rows", "pairs", "schur", "orthogonal", "certificates", "optimal", "provable")
+TRAININGS = ("epochs", "limit", "rivals", "pure", "price", "precision", "scaling", "memory", "unproven")
+NAMES = MATRICES + TRAININGS
+_RESULTS = Path(__file__).parent / "results"
 app = cyclopts.App(name="python -m benchmarks", help=__doc__)
 
 
@@ -41,6 +44,8 @@ def main(*names: str, smoke: bool = False, save: bool = False) -> None:
         console.print(table)
         if save:
             _save(name, module.__doc__.splitlines()[0], figures, time.perf_counter() - start)
+            if hasattr(module, "draw"):
+                module.draw(figures, _RESULTS)
 
 
 def _save(name: str, title: str, figures: list[Figure], elapsed: float) -> None:
@@ -60,9 +65,8 @@ def _save(name: str, title: str, figures: list[Figure], elapsed: float) -> None:
         *(f"| {f.what} | {f.target} | {f.measured} | {'yes' if f.met else '**no**'} |" for f in figures),
         "",
     ]
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.md").write_text("\n".join(lines))
+    _RESULTS.mkdir(exist_ok=True)
+    (_RESULTS / f"{name}.md").write_text("\n".join(lines))
 
 
 app()

@@ -5,18 +5,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import cyclopts
 import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from experiments import orthogonal, projection, schur
+from experiments import orthogonal, projection, schur, synthetic
 from experiments.provenance import provenance
 from experiments.render import orthogonal as render_orthogonal
 from experiments.render import projection as render_projection
 from experiments.render import schur as render_schur
+from experiments.render import synthetic as render_synthetic
 from experiments.results import load_rows, save_rows
 
 app = cyclopts.App(name="python -m experiments", help=__doc__)
@@ -62,6 +63,42 @@ def main(
     else:
         rows = save_rows(run(experiment.smoke if smoke else experiment.full, experiment.compute, console), folder)
     experiment.render(rows, folder)
+    console.print(f"{len(rows)} rows, table and figures in [bold]{folder}[/bold]")
+
+
+_Setup = Literal["smaller", "small", "original", "extended", "large"]
+_Method = Literal["schur-projected", "schur-factored", "lmi", "spectral-penalty", "schur-triangular", "modal"]
+_SEVERAL = cyclopts.Parameter(negative=(), consume_multiple=False)
+
+
+@app.command(name="synthetic")
+def run_synthetic(
+    *,
+    setup: Annotated[tuple[_Setup, ...], _SEVERAL] = get_args(_Setup),
+    method: Annotated[tuple[_Method, ...], _SEVERAL] = get_args(_Method),
+    smoke: bool = False,
+    out: Path | None = None,
+    jobs: Annotated[int, cyclopts.Parameter(validator=cyclopts.validators.Number(gte=1))] = 1,
+    render_only: bool = False,
+) -> None:
+    """Trains what the folder does not hold yet, and renders all of it. It can be stopped and started again.
+
+    Args:
+        setup: which setups; may be given several times.
+        method: which methods; may be given several times.
+        smoke: a small version, of a few setups and methods.
+        out: folder that gets a folder ``synthetic``; experiments/results, or a temporary one for a small version.
+        jobs: how many setups and methods to train side by side, each on its share of the cores.
+        render_only: render the rows that are in the folder again, and compute nothing.
+    """
+    console, folder = Console(stderr=True), (out or _default_folder(smoke)) / "synthetic"
+    cells = [c for c in (synthetic.SMOKE if smoke else synthetic.FULL) if c.setup.name in setup and c.method in method]
+    if not render_only:
+        if not cells:
+            raise SystemExit("The small version has no such setup and method.")
+        synthetic.compute(cells, folder, jobs, console)
+    rows = load_rows(folder)
+    render_synthetic.render(rows, folder)
     console.print(f"{len(rows)} rows, table and figures in [bold]{folder}[/bold]")
 
 

@@ -353,3 +353,26 @@ def test_progress_is_shown_when_asked(capfd):
     assert "3/3" in shown
     assert "best validation loss" in shown
     assert "1 of 1 running" in shown
+
+
+def test_observed_between_blocks(monkeypatch):
+    """The snapshots hold the weights that the replicas have then, of those that go on."""
+    monkeypatch.setattr(sizes.Work, "block_length", lambda *_: 5)
+    seen = []
+    options = TrainingOptions(observe=seen.append, stopping=EarlyStopping(4, min_delta=0.05), seed=3)
+    fast = keras.optimizers.SGD(0.1)
+    result = train(two_layers(), TRAINING, VALIDATION, epochs=30, replicas=4, optimizer=fast, options=options)
+    last = result.epochs.max()
+    assert [snapshot.epoch for snapshot in seen] == [*range(5, last, 5), last]
+    assert len(seen) > 1
+    assert result.epochs.min() < last < 30
+    for snapshot in seen:
+        assert snapshot.replicas.tolist() == np.flatnonzero(result.epochs > snapshot.epoch).tolist()
+        model = two_layers()
+        model.build((None, None, 2))
+        for replica, weights in zip(snapshot.replicas, snapshot.weights, strict=True):
+            model.set_weights(weights)
+            found = np.mean((np.asarray(model(VALIDATION[0])) - VALIDATION[1]) ** 2)
+            np.testing.assert_allclose(found, result.validation_loss[replica, snapshot.epoch - 1], rtol=1e-4)
+    with pytest.raises(InvalidInputError, match="observe"):
+        TrainingOptions(observe=3)  # pyright: ignore[reportArgumentType]

@@ -22,7 +22,8 @@ def specimens(n, dtype):
     G[0] *= 1e30
     G[1, 0, 0] = np.nan
     G[2, -1, 0] = np.inf
-    G[3] *= 0.99 * largest / np.abs(G[3]).max()
+    G[3] *= 0.99 / np.abs(G[3]).max()
+    G[3] *= largest
     G[4] *= 0.7 / np.sqrt(n)
     G[5] = largest
     return np.concatenate([np.stack(list(zoo(n, dtype).values())), G])

@@ -132,7 +132,7 @@ def test_random_start_has_outputs_of_unit_variance():
 
 def test_radius_and_seed():
     for stability in METHODS:
-        first, second, other = (StateSpace(6, 1, stability, radius=0.5, seed=s) for s in (1, 1, 2))
+        first, second, other = (StateSpace(N_X, 1, stability, radius=0.5, seed=s) for s in (1, 1, 2))
         for layer in (first, second, other):
             layer.build((None, None, 1))
             assert np.abs(np.linalg.eigvals(layer.state_matrix())).max() <= 0.5 + 1e-3
@@ -140,14 +140,14 @@ def test_radius_and_seed():
             assert np.array_equal(a, b)
         assert not np.array_equal(first.state_matrix(), other.state_matrix())
         keras.utils.set_random_seed(7)
-        a, b = StateSpace(6, 1, stability), StateSpace(6, 1, stability)
+        a, b = StateSpace(N_X, 1, stability), StateSpace(N_X, 1, stability)
         for layer in (a, b):
             layer.build((None, None, 1))
         assert not np.array_equal(a.state_matrix(), b.state_matrix())
 
 
-@pytest.mark.parametrize("region", [sf.Disc(0.5), sf.Disc(0.4, 0.5)])
-def test_regions(region):
+def test_regions():
+    region = sf.Disc(0.4, 0.5)
     for stability in PROVEN:
         layer = built(stability, region=region)
         assert layer.certify().region == region
@@ -158,23 +158,6 @@ def test_regions(region):
 
 
 # --- the guarantee ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stability", PROVEN)
-def test_stable_at_build_and_after_every_update(stability):
-    layer = StateSpace(N_X, N_Y, stability, radius=1.0, seed=5)
-    model = keras.Sequential([keras.Input((30, N_U)), layer])
-    model.compile(optimizer=keras.optimizers.SGD(30.0), loss="mse")
-    verdicts = [layer.certify().is_stable]
-    before = layer.state_matrix()
-
-    class Judge(keras.callbacks.Callback):
-        def on_epoch_end(self, *_):
-            verdicts.append(layer.certify().is_stable)
-
-    model.fit(inputs(4, 30, N_U), inputs(4, 30, N_Y, seed=2), epochs=5, verbose=0, callbacks=[Judge()])
-    assert verdicts == 6 * [True]
-    assert not np.array_equal(before, layer.state_matrix())
 
 
 @pytest.mark.parametrize("stability", PROVEN)
@@ -249,18 +232,36 @@ def test_unproven_methods_promise_nothing(stability):
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
+class Judge(keras.callbacks.Callback):
+    """Certifies a layer after every epoch, which here is one update."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.verdicts = layer, []
+
+    def on_epoch_end(self, *_):
+        self.verdicts.append(self.layer.certify().is_stable)
+
+
 @pytest.mark.parametrize("stability", METHODS)
-def test_fit_learns_a_system(stability):
+def test_fit_learns_and_is_stable_at_any_learning_rate(stability):
     u = inputs(4, 50, N_U)
     y = array(built("none")(u))
-    layer = StateSpace(N_X, N_Y, stability, seed=11)
-    model = keras.Sequential([keras.Input((None, N_U)), layer])
-    model.compile(optimizer=keras.optimizers.Adam(0.01), loss="mse")
+    layer = StateSpace(N_X, N_Y, stability, radius=1.0, seed=11)
+    model = keras.Sequential([keras.Input((50, N_U)), layer])
+    model.compile(optimizer=keras.optimizers.SGD(0.02), loss="mse")
+    assert layer.certify().is_stable
     start = [array(w).copy() for w in layer.trainable_variables]
-    losses = model.fit(u, y, epochs=25, verbose=0).history["loss"]
-    assert losses[-1] < 0.5 * losses[0]
+    losses = model.fit(u, y, epochs=40, verbose=0).history["loss"]
+    assert losses[-1] < 0.7 * losses[0]
     for before, w in zip(start, layer.trainable_variables, strict=True):
         assert not np.array_equal(before, array(w)), w.name
+    if stability in PROVEN:
+        judge, before = Judge(layer), layer.state_matrix()
+        model.optimizer.learning_rate = 30.0
+        model.fit(u, y, epochs=5, verbose=0, callbacks=[judge])
+        assert judge.verdicts == 5 * [True]
+        assert not np.array_equal(before, layer.state_matrix())
 
 
 def test_penalty_is_added_to_the_loss():
@@ -414,7 +415,7 @@ def test_transparent_layer_starts_from_a_system(stability):
     close(layer(u)[0], reference((A, B, np.eye(N_X), np.zeros((N_X, N_U))), u[0])[0], 1e-3)
 
 
-@pytest.mark.parametrize("stability", ["schur-projected", "schur-factored", "modal", "none"])
+@pytest.mark.parametrize("stability", ["schur-factored", "modal", "none"])
 def test_known_entries_stay(stability):
     u = inputs(2, 20, N_U)
     known = {"B": [[1.0, None]] + 4 * [[None, None]], "C": np.full((N_Y, N_X), np.nan), "D": 0.0}
@@ -439,15 +440,16 @@ def test_known_entries_stay(stability):
         assert system is None or system.C[1, 2] == np.float32(-0.1)
 
 
-@pytest.mark.parametrize("stability", UNPROVEN)
+@pytest.mark.parametrize("stability", ["schur-triangular", *UNPROVEN])
 def test_known_entries_of_the_state_matrix(stability):
     A = np.full((N_X, N_X), np.nan)
-    A[0, 1], A[3, 0] = 0.25, 0.0
+    A[0, 3], A[3, 0] = 0.25, 0.0
     layer = built(stability, known={"A": A})
     for _ in range(2):
-        assert layer.state_matrix()[0, 1] == 0.25
+        assert layer.state_matrix()[0, 3] == 0.25
         assert layer.state_matrix()[3, 0] == 0.0
-        layer.set_weights([inputs(*w.shape, seed=6) for w in layer.weights])
+        assert stability in UNPROVEN or layer.certify().is_stable
+        layer.set_weights([3 * inputs(*w.shape, seed=6) for w in layer.weights])
 
 
 @pytest.mark.parametrize("stability", ["schur-projected", "lmi"])
@@ -514,9 +516,7 @@ def test_stacks_with_other_layers_train():
         ]
     )
     model.compile(optimizer="adamw", loss="mse", metrics=["mae"])
-    history = model.fit(
-        inputs(5, 20, N_U), inputs(5, 20, 2, seed=5), batch_size=2, epochs=2, verbose=0, validation_split=0.4
-    )
+    history = model.fit(inputs(4, 20, N_U), inputs(4, 20, 2, seed=5), 2, epochs=2, verbose=0, validation_split=0.5)
     assert np.isfinite(history.history["val_loss"]).all()
     assert all(layer.certify().is_stable for layer in model.layers if isinstance(layer, StateSpace))
 

@@ -52,6 +52,8 @@ class TrainingOptions:
         checkpoint: folder to keep the state of the training in, and to resume it from.
         progress: whether to show a progress bar; None shows it in a terminal only.
         start: initial weights of each replica, as ``model.get_weights()`` lists them.
+        observe: called with a ``Snapshot`` of the replicas that go on, between the compiled blocks of epochs, as a
+            Keras callback would be. It changes nothing about the training.
     """
 
     stopping: EarlyStopping | None = None
@@ -61,6 +63,7 @@ class TrainingOptions:
     checkpoint: str | Path | None = None
     progress: bool | None = None
     start: Sequence[Sequence[Any]] | None = None
+    observe: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
         if self.stopping is not None and not isinstance(self.stopping, EarlyStopping):
@@ -68,6 +71,8 @@ class TrainingOptions:
         if self.batch_size is not None:
             whole_number(self.batch_size, "batch_size")
         whole_number(self.seed, "seed", least=0)
+        if self.observe is not None and not callable(self.observe):
+            raise invalid("observe", "a function of a Snapshot, or None", repr(self.observe))
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:

@@ -10,6 +10,21 @@ from schurfire.identify.replicas import clone
 
 
 @dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The replicas that go on, between two blocks of epochs.
+
+    Attributes:
+        epoch: epochs done.
+        replicas: their numbers.
+        weights: of each of them the arrays of ``model.get_weights()`` after this epoch, the best or not.
+    """
+
+    epoch: int
+    replicas: np.ndarray
+    weights: tuple[list[np.ndarray], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingResult:
     """The best weights of every replica, and how it came to them.
 

@@ -14,7 +14,7 @@ from schurfire.identify.blocks import DIVERGED, RUNNING, STOPPED, Epoch, Setup, 
 from schurfire.identify.checkpoints import CheckpointFile
 from schurfire.identify.progress import progress_bar
 from schurfire.identify.replicas import values_of_weights
-from schurfire.identify.results import TrainingResult
+from schurfire.identify.results import Snapshot, TrainingResult
 from schurfire.identify.samples import Partition, Samples
 from schurfire.identify.sizes import Work
 from schurfire.identify.updates import update
@@ -103,6 +103,8 @@ class Trainer:
                     if size not in programs:
                         programs = {size: self._program(run)}  # a larger one is not needed again
                     run = self._advanced(run, *programs[size])
+                    if self.setup.options.observe is not None:
+                        self.setup.options.observe(self._snapshot(run))
                     now = time.perf_counter()
                     if file and now - saved > _CHECKPOINT_SECONDS:
                         self._save(run, file, now - started)
@@ -150,6 +152,11 @@ class Trainer:
         seconds = run.block_seconds + time.perf_counter() - before
         run.losses[:, run.columns, run.epoch : run.epoch + count] = losses[:count].transpose(1, 2, 0)
         return replace(run, state=state, epoch=run.epoch + count, block_seconds=seconds)
+
+    def _snapshot(self, run: Run) -> Snapshot:
+        going = np.flatnonzero(run.running)
+        theta, others = jax.tree.map(lambda x: np.asarray(x)[..., going], (run.state.theta, run.state.others))
+        return Snapshot(run.epoch, run.columns[going], tuple(values_of_weights(self.setup.model, theta, others)))
 
     def _save(self, run: Run, file: CheckpointFile, seconds: float) -> None:
         leaves = jax.tree.leaves((run.state, run.kept))

@@ -124,10 +124,10 @@ def _torch_rule(form: str, method: str) -> Callable:
 
         @staticmethod
         @torch.autograd.function.once_differentiable
-        def backward(ctx: Any, *bars: Array) -> tuple:
+        def backward(ctx: Any, y_bar: Array, x_end_bar: Array) -> tuple:
             *given, x = ctx.saved_tensors
             operands = Operands(*given)
-            return tuple(_summed_over_models(_backward(operands, x, *bars, form, method), operands))
+            return tuple(_summed_over_models(_backward(operands, x, y_bar, x_end_bar, form, method), operands))
 
     return Rule.apply
 
@@ -145,8 +145,8 @@ def _tensorflow_rule(form: str, method: str) -> Callable:
             full = Operands(**{**absent, **dict(zip(given, tensors, strict=True))})
             y, x_end, x = _forward(full, form, method)
 
-            def gradients(*bars: Array) -> list:
-                found = _summed_over_models(_backward(full, x, *bars, form, method), full)
+            def gradients(y_bar: Array, x_end_bar: Array) -> list:
+                found = _summed_over_models(_backward(full, x, y_bar, x_end_bar, form, method), full)
                 return [getattr(found, name) for name in given]
 
             return (y, x_end), gradients

@@ -10,7 +10,7 @@ as in ``kernels/bounds.py``, where g and what is flushed to zero are explained. 
 power is normalised and no logarithm is taken: a power that overflows, or whose error bound exceeds it, proves nothing.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,8 +35,8 @@ def stable_or_replaced(A: Array, region: Disc = UNIT_DISC) -> Array:
     The replacement is the truncated projection; where that is not proven, the projection scaled towards the centre of
     the region by a bound of its powers, then by its norm; and the centre times the identity for matrices with NaN or
     infinity, or so large that their projection might overflow. The numbers returned are strictly stable, rigorously, in
-    the precision of A, and ``certify`` proves them. Matrices that are stable but so far from normal that rounding drowns
-    the proof (in float32 a Jordan block of order 5) are scaled as well. The derivative is the identity where A is
+    the precision of A, and ``certify`` proves them. Stable matrices so far from normal that rounding drowns the proof
+    (in float32 a Jordan block of order 5 at 0.875) are scaled as well. The derivative is the identity where A is
     returned, zero elsewhere.
 
     Args:
@@ -76,7 +76,7 @@ def _proven(xp: Any, A: Array, region: Disc, margins: int) -> Array:
     n, unit, tiny = A.shape[-1], float(finfo(A).eps) / 2, float(finfo(A).tiny)
     g = 1.01 * (n + 4) * unit
     upward = 1 + 2 * g + 8 * unit
-    disc, margin = representable(region, dtype_name(A)), _margin(A, region)
+    disc, margin = _within(region, A), _margin(A, region)
     C = shifted(A, disc.centre) * (1 / (disc.radius * (1 - margins * margin)))
 
     def verdict(C: Array, err: Array) -> Array:
@@ -99,7 +99,7 @@ def _proven(xp: Any, A: Array, region: Disc, margins: int) -> Array:
 
 def _replaced(xp: Any, A: Array, proven: Array, region: Disc) -> Array:
     """A where it is proven, elsewhere the projection, as far towards the centre as its proof needs."""
-    disc, margin, unit = representable(region, dtype_name(A)), _margin(A, region), float(finfo(A).eps) / 2
+    disc, margin, unit = _within(region, A), _margin(A, region), float(finfo(A).eps) / 2
     centre = disc.centre * xp.eye(A.shape[-1], dtype=dtype_name(A))
     sane = xp.abs(A) < float(finfo(A).max) / (8 * A.shape[-1])  # its Schur factor cannot overflow; False for NaN
     suspect = ~proven & xp.all(sane, axis=(-2, -1))
@@ -125,6 +125,11 @@ def _replaced(xp: Any, A: Array, proven: Array, region: Disc) -> Array:
 def shifted(A: Array, centre: float) -> Array:
     """``A - centre I``."""
     return A - centre * namespace(A).eye(A.shape[-1], dtype=dtype_name(A)) if centre else A
+
+
+def _within(region: Disc, A: Array) -> Disc:
+    """The largest disc inside the region that has its centre and radius among the numbers of the precision of A."""
+    return cast(Disc, representable(region, dtype_name(A)))
 
 
 def _margin(A: Array, region: Disc) -> float:

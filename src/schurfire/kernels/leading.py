@@ -31,29 +31,29 @@ def joined_axes(operands: Operands) -> tuple[Operands, tuple]:
     varying = [axis for axis, size in enumerate(of_matrices) if size != 1]
     split = varying[-1] + 1 if varying else 0
 
-    sizes = [_common_size(leading, axis, Operands._fields) for axis in range(rank)]
-    known = _dynamic_sizes(given, rank, sizes)
-    R, S = math.prod(known[:split]), math.prod(known[split:])
+    sizes: list[Any] = [_common_size(leading, axis, Operands._fields) for axis in range(rank)]
+    known: list[Any] = _dynamic_sizes(given, rank, sizes)
 
     def merged(name: str) -> Array | None:
         x = given.get(name)
         if x is None:
             return None
-        xp, own = namespace(x), _OWN_AXES[name]
-        axes = leading[name]
-        shape = tuple(xp.shape(x))[len(x.shape) - own :]
-        is_shared = name == "u" and all(size == 1 for size in axes[:split])
-        models = [1] * split if is_shared else known[:split]
-        sequences = [1] * (rank - split) if name in _MATRICES else known[split:]
-        if list(axes) != [*(1 if is_shared else size for size in sizes[:split]), *_static(sequences, sizes[split:])]:
-            x = xp.reshape(x, (*(1,) * (rank + own - len(x.shape)), *tuple(xp.shape(x))))
-            x = xp.broadcast_to(x, (*models, *sequences, *shape))
-        own_leading = (math.prod(models),) if name in _MATRICES else (math.prod(models), S)
-        return xp.reshape(x, (*own_leading, *shape))
+        xp, own = namespace(x), tuple(namespace(x).shape(x))[len(x.shape) - _OWN_AXES[name] :]
+        is_shared = name == "u" and all(size == 1 for size in leading[name][:split])
+        static, dynamic = (
+            [1 if is_shared else size for size in both[:split]] + [1 if name in _MATRICES else s for s in both[split:]]
+            for both in (sizes, known)
+        )
+        if list(leading[name]) != static:
+            x = xp.reshape(x, (*(1,) * (rank + len(own) - len(x.shape)), *tuple(xp.shape(x))))
+            x = xp.broadcast_to(x, (*dynamic, *own))
+        models, sequences = math.prod(dynamic[:split]), math.prod(dynamic[split:])
+        return xp.reshape(x, (models, *own) if name in _MATRICES else (models, sequences, *own))
 
     full = Operands(*(merged(name) for name in Operands._fields))
     if full.x0 is None:
-        full = full._replace(x0=namespace(full.u).zeros((R, S, operands.A.shape[-1]), dtype=operands.A.dtype))
+        shape = (math.prod(known[:split]), math.prod(known[split:]), operands.A.shape[-1])
+        full = full._replace(x0=namespace(full.u).zeros(shape, dtype=operands.A.dtype))
     return full, tuple(known)
 
 
@@ -66,11 +66,6 @@ def axes_restored(x: Array, leading: tuple, own_axes: int) -> Array:
 def _padded(shape: Any, rank: int, own_axes: int) -> tuple:
     axes = tuple(shape)[: len(shape) - own_axes]
     return (1,) * (rank - len(axes)) + axes
-
-
-def _static(sequences: list, sizes: list) -> list:
-    """What a shape shows for sequence axes of these sizes."""
-    return [1 if isinstance(size, int) and size == 1 else shown for size, shown in zip(sequences, sizes, strict=True)]
 
 
 def _common_size(leading: dict[str, tuple], axis: int, names: tuple[str, ...]) -> int | None:

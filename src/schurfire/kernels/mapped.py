@@ -38,7 +38,7 @@ def _joins_models(size: int, arrays: tuple, flags: tuple) -> tuple[tuple, Callab
     operands, is_mapped = arrays[0], flags[0]
     R = operands.A.shape[1] if is_mapped.A else operands.A.shape[0]
 
-    def join(x: Array | None, is_in: Any) -> Array | None:
+    def join(x: Array, is_in: Any) -> Array:
         if x is None:
             return None
         x = x if is_in else x[None]

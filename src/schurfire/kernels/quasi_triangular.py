@@ -137,12 +137,12 @@ def with_band(xp: Any, T: Array, diagonal: Array, above: Array, below: Array) ->
 
 def subdiagonal(xp: Any, T: Array) -> Array:
     """``T[k+1, k]`` for all k, 0 for the last."""
-    return _followed_by_zero(xp, T, xp.diagonal(T, offset=-1, axis1=-2, axis2=-1))
+    return _followed_by_zero(xp, T, -1)
 
 
 def superdiagonal(xp: Any, T: Array) -> Array:
     """``T[k, k+1]`` for all k, 0 for the last."""
-    return _followed_by_zero(xp, T, xp.diagonal(T, offset=1, axis1=-2, axis2=-1))
+    return _followed_by_zero(xp, T, 1)
 
 
 def next_entries(xp: Any, x: Array) -> Array:
@@ -155,8 +155,11 @@ def previous_entries(xp: Any, x: Array) -> Array:
     return xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], axis=-1)
 
 
-def _followed_by_zero(xp: Any, T: Array, diagonal: Array) -> Array:
-    return xp.concatenate([diagonal, xp.zeros_like(T[..., -1, :1])], axis=-1)
+def _followed_by_zero(xp: Any, T: Array, offset: int) -> Array:
+    zero = xp.zeros_like(T[..., -1, :1])
+    if T.shape[-1] == 1:  # TensorFlow knows no empty diagonals
+        return zero
+    return xp.concatenate([xp.diagonal(T, offset=offset, axis1=-2, axis2=-1), zero], axis=-1)
 
 
 def _transposed(xp: Any, X: Array) -> Array:

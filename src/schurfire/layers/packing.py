@@ -1,6 +1,9 @@
 """All weights of a parametrisation in one Keras variable."""
 
+import functools
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import keras
 
@@ -8,6 +11,7 @@ from schurfire.namespaces import Array, namespace
 from schurfire.parametrisations.base import Parametrisation, Weights
 
 
+@dataclass(frozen=True)
 class Packing:
     """A single weight as it is; several as one vector, one after the other in the order of ``shapes()``, row by row.
 
@@ -18,38 +22,43 @@ class Packing:
     ((3, 3), (7,))
     """
 
-    def __init__(self, parametrisation: Parametrisation) -> None:
-        self.parametrisation = parametrisation
-        self.shapes = parametrisation.shapes()
+    parametrisation: Parametrisation
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the packed array, without leading axes."""
-        return next(iter(self.shapes.values())) if len(self.shapes) == 1 else (self.parametrisation.count(),)
+        shapes = self.parametrisation.shapes()
+        return next(iter(shapes.values())) if len(shapes) == 1 else (self.parametrisation.count(),)
 
     def pack(self, weights: Weights) -> Array:
         """The weights as one array."""
-        if len(self.shapes) == 1:
+        if len(weights) == 1:
             return next(iter(weights.values()))
-        xp = namespace(*weights.values())
-        leading = {name: tuple(weights[name].shape)[: -len(shape)] for name, shape in self.shapes.items()}
-        flat = (xp.reshape(weights[name], (*leading[name], math.prod(s))) for name, s in self.shapes.items())
-        return xp.concatenate(list(flat), axis=-1)
+        xp, vectors = namespace(*weights.values()), []
+        for name, shape in self.parametrisation.shapes().items():
+            leading = tuple(weights[name].shape)[: -len(shape)]
+            vectors.append(xp.reshape(weights[name], (*leading, math.prod(shape))))
+        return xp.concatenate(vectors, axis=-1)
 
     def unpack(self, packed: Array) -> Weights:
         """The weights of a packed array; leading axes are separate models."""
-        if len(self.shapes) == 1:
-            return dict.fromkeys(self.shapes, packed)
+        shapes = self.parametrisation.shapes()
+        if len(shapes) == 1:
+            return dict.fromkeys(shapes, packed)
         weights, first, xp, leading = {}, 0, namespace(packed), tuple(packed.shape)[:-1]
-        for name, shape in self.shapes.items():
+        for name, shape in shapes.items():
             last = first + math.prod(shape)
             weights[name] = xp.reshape(packed[..., first:last], (*leading, *shape))
             first = last
         return weights
 
+    def retract(self, packed: Array) -> Array:
+        """The packed weights as ``Parametrisation.retract`` returns them."""
+        return self.pack(self.parametrisation.retract(self.unpack(packed)))
+
 
 class Retraction(keras.constraints.Constraint):
-    """After an update, what the parametrisation does with its weights (``Parametrisation.retract``)."""
+    """After an update, what the parametrisation does with its weights."""
 
     batched = True  # leading axes are separate models
 
@@ -58,5 +67,24 @@ class Retraction(keras.constraints.Constraint):
 
     def __call__(self, w: Array) -> Array:
         """The retracted weights."""
-        w = keras.ops.convert_to_tensor(w)
-        return self.packing.pack(self.packing.parametrisation.retract(self.packing.unpack(w)))
+        return _retraction(self.packing)(keras.ops.convert_to_tensor(w))
+
+
+@functools.cache
+def in_use(parametrisation: Parametrisation) -> Callable[[Weights], tuple[Array, Array | None]]:
+    """The function from weights to the matrix in use and its basis."""
+    return _compiled(lambda weights: (parametrisation.matrix(weights), parametrisation.basis(weights)))
+
+
+@functools.cache
+def _retraction(packing: Packing) -> Callable[[Array], Array]:
+    return _compiled(packing.retract)
+
+
+def _compiled(function: Callable) -> Callable:
+    """For JAX compiled: it compiles conditionals and loops that it meets outside of ``jit`` anew at every call."""
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)

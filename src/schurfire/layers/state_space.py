@@ -1,6 +1,5 @@
 """The linear state-space layer that cannot become unstable."""
 
-import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,7 @@ from schurfire.errors import InvalidInputError, invalid
 from schurfire.layers import checks
 from schurfire.layers.initial_systems import Sizes, given_start, matrices_of, random_start
 from schurfire.layers.known_entries import KnownEntries
-from schurfire.layers.packing import Packing, Retraction
+from schurfire.layers.packing import Packing, Retraction, in_use
 from schurfire.layers.responses import Matrices, respond
 from schurfire.namespaces import Array, keras_namespace
 from schurfire.parametrisations import parametrisation
@@ -119,6 +118,9 @@ class StateSpace(keras.layers.Layer):
         self.method = method
         self.stability_options = dict(stability_options or {})
         self.supports_masking = True
+        # On TensorFlow XLA takes 112 s to compile a training step of 'schur-projected', which then takes 64 ms, against
+        # 11 s and 42 ms without it (n_x = 5, 4 sequences of 50 steps).
+        self.supports_jit = keras.backend.backend() != "tensorflow"
         self._parametrisation: Parametrisation = parametrisation(
             stability, self.state_size, self.region, **self.stability_options
         )
@@ -159,7 +161,7 @@ class StateSpace(keras.layers.Layer):
     def reset_state(self) -> None:
         """A stateful layer starts from zero again."""
         if self.state is not None:
-            self.state.assign(keras.ops.zeros_like(self.state))
+            self.state.assign(keras.ops.zeros_like(_tensor(self.state)))
 
     # --- computing ----------------------------------------------------------------------------------------------------
 
@@ -265,7 +267,7 @@ class StateSpace(keras.layers.Layer):
     def _matrices(self) -> Matrices:
         """What the recurrence runs on: for a factored A ``T, Z^T B, C Z, D``, with C = I if there is none."""
         xp = keras_namespace()
-        A, Z = _in_use(self._parametrisation)(self._state_weights())
+        A, Z = in_use(self._parametrisation)(self._state_weights())
         B = self._known.hold("B", _tensor(self.B))
         C = None if self.C is None else self._known.hold("C", _tensor(self.C))
         D = None if self.D is None else self._known.hold("D", _tensor(self.D))
@@ -340,20 +342,6 @@ class _Given:
 
     def __init__(self, matrices: dict[str, np.ndarray] | None) -> None:
         self.matrices = matrices
-
-
-@functools.cache
-def _in_use(parametrisation: Parametrisation) -> Callable:
-    """Weights to the matrix in use and its basis; for JAX compiled, as eager conditionals compile at every call."""
-
-    def in_use(weights: dict[str, Array]) -> tuple[Array, Array | None]:
-        return parametrisation.matrix(weights), parametrisation.basis(weights)
-
-    if keras.backend.backend() != "jax":
-        return in_use
-    import jax
-
-    return jax.jit(in_use)
 
 
 def _tensor(variable: keras.Variable) -> Array:

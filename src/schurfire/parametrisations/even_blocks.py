@@ -7,7 +7,7 @@ from typing import Any
 
 from schurfire.exact import representable
 from schurfire.kernels.blocks import nearest_1x1, nearest_entries
-from schurfire.kernels.inward import Entries
+from schurfire.kernels.inward import Entries, certainly_inside, frame_of
 from schurfire.kernels.quasi_triangular import subdiagonal, superdiagonal, with_band
 from schurfire.namespaces import Array, batched, dtype_name, kernel, namespace, with_gradient_of
 from schurfire.regions import Disc
@@ -31,23 +31,43 @@ def stable_blocks(T: Array, region: Disc) -> Array:
 
 def _projected(T: Array, region: Disc) -> tuple[Array, Array]:
     xp = namespace(T)
-    n, pairs = T.shape[-1], 2 * (T.shape[-1] // 2)
     T = xp.settle(T)
-    diagonal, above, below = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
-    parts = []
-    if pairs:
-        block = Entries(*(x[..., i:pairs:2] for i, x in ((0, diagonal), (0, above), (0, below), (1, diagonal))))
+    stays = xp.ones_like(T, dtype="bool")
+    return xp.cond(_all_inside(xp, T, region), lambda: (T, stays), lambda: _replaced(xp, T, region))
+
+
+def _all_inside(xp: Any, T: Array, region: Disc) -> Array:
+    """Whether floating-point arithmetic proves every block of the stack, and every entry is finite."""
+    block, last = _parts(xp, T)
+    result = xp.all(xp.isfinite(T))
+    if block is not None:
+        result = result & xp.all(certainly_inside(block, frame_of(region, T)))
+    if last is not None:
+        result = result & xp.all(nearest_1x1(last, region, True) == last)
+    return result
+
+
+def _replaced(xp: Any, T: Array, region: Disc) -> tuple[Array, Array]:
+    """T with stable blocks, and which entries are those of T."""
+    (block, last), bands = _parts(xp, T), []
+    if block is not None:
         a, b, c, d = nearest_entries(_finite(xp, block, region), region, True, xp.ones_like(block.a, dtype="bool"))
-        beside = above[..., 1:pairs:2]
-        parts.append((interleave(xp, a, d), interleave(xp, b, beside), interleave(xp, c, xp.zeros_like(c))))
-    if n > pairs:
-        last = diagonal[..., pairs:]
+        beside = superdiagonal(xp, T)[..., 1 : 2 * block.a.shape[-1] : 2]
+        bands.append((interleave(xp, a, d), interleave(xp, b, beside), interleave(xp, c, xp.zeros_like(c))))
+    if last is not None:
         last = xp.where(xp.isfinite(last), last, _centre(region, T) * xp.ones_like(last))
-        parts.append((nearest_1x1(last, region, True), xp.zeros_like(last), xp.zeros_like(last)))
-    band = [xp.concatenate(pieces, axis=-1) for pieces in zip(*parts, strict=True)]
-    X = with_band(xp, T, *band)
+        bands.append((nearest_1x1(last, region, True), xp.zeros_like(last), xp.zeros_like(last)))
+    X = with_band(xp, T, *(xp.concatenate(pieces, axis=-1) for pieces in zip(*bands, strict=True)))
     X = xp.where(xp.isfinite(X), X, xp.zeros_like(X))
     return X, X == T
+
+
+def _parts(xp: Any, T: Array) -> tuple[Entries | None, Array | None]:
+    """The entries of the 2x2 blocks, and the 1x1 block of an odd order; None where there are none."""
+    n, pairs = T.shape[-1], 2 * (T.shape[-1] // 2)
+    diagonal, above, below = xp.diagonal(T, axis1=-2, axis2=-1), superdiagonal(xp, T), subdiagonal(xp, T)
+    block = Entries(*(x[..., i:pairs:2] for i, x in ((0, diagonal), (0, above), (0, below), (1, diagonal))))
+    return block if pairs else None, diagonal[..., pairs:] if n > pairs else None
 
 
 def _finite(xp: Any, block: Entries, region: Disc) -> Entries:

@@ -22,6 +22,7 @@ Reference: Di Natale et al., SIMBa, 2024.
 
 import functools
 import math
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -86,11 +87,13 @@ class Lmi(Parametrisation):
     def _weights_of(self, A: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         n, identity = len(A), np.eye(len(A))
         F = (A.astype(np.float64) - self.region.centre * identity) / self.region.radius
-        P = scipy.linalg.solve_discrete_lyapunov(F, identity)
-        S = np.block([[P, F @ P], [P @ F.T, P]]) - self.epsilon * np.eye(2 * n)
         try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a nearly singular equation: whether P is of use shows below
+                P = scipy.linalg.solve_discrete_lyapunov(F, identity)
+            S = np.block([[P, F @ P], [P @ F.T, P]]) - self.epsilon * np.eye(2 * n)
             W = np.linalg.cholesky((S + S.T) / 2)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, ValueError):
             fix = "Use 'schur-triangular', or a smaller epsilon."
             raise invalid("A", "far enough inside the region for 'lmi'", "one too close to its boundary", fix) from None
         return {"W": W.astype(A.dtype), "V": np.zeros((n, n), A.dtype)}, identity.astype(A.dtype)

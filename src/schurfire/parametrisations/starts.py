@@ -1,5 +1,7 @@
 """Matrices to start from: random ones, and factors of given ones."""
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -62,8 +64,8 @@ def even_schur(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     A = A.astype(np.float64)
     if has_even_blocks(A):
         return A, np.eye(len(A))
-    T, Z = scipy.linalg.schur(A, output="real")
-    trexc = scipy.linalg.get_lapack_funcs("trexc", (T,))
+    T, Z = scipy.linalg.schur(A, output="real")[:2]
+    trexc: Any = scipy.linalg.get_lapack_funcs("trexc", (T,))
     front = 0
     while (pairs := front + np.flatnonzero(T.diagonal(-1)[front:])).size:
         if pairs[0] > front:
