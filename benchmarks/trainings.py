@@ -13,6 +13,7 @@ import numpy as np
 import schurfire as sf
 from benchmarks.figures import of_one
 from schurfire.identify import TrainingOptions, runs
+from schurfire.identify.blocks import DIVERGED
 from schurfire.stability.certificate import Certificate
 
 METHODS = ("schur-projected", "schur-factored", "schur-triangular", "modal", "lmi", "spectral-penalty", "none")
@@ -84,9 +85,9 @@ class Training:
                     optimizer=optimizer,
                     options=rules,
                 )
-        ((self.epoch, length, self._program, (self.state, *self.data)),) = taken
+        ((self.epoch, self._length, self._program, (self.state, *self.data)),) = taken
         # The time of a call for no epochs does not count: a training has up to 4096 epochs in one call.
-        self._sample = of_one(self._run, length)
+        self._sample = of_one(self._run, self._length)
 
     def sample(self) -> float:
         """The time of one epoch of all replicas in a run of some epochs, in seconds."""
@@ -94,7 +95,13 @@ class Training:
 
     def advance(self, epochs: int) -> None:
         """Trains on."""
-        self._run(epochs)
+        for _ in range(epochs // self._length):
+            self._run(self._length)
+        self._run(epochs % self._length)
+
+    def diverged(self) -> int:
+        """How many replicas have ended because a number in them was no longer finite."""
+        return int(np.sum(np.asarray(self.state.status) == DIVERGED))
 
     def certify(self, replica: int) -> Certificate:
         """The verdict on the matrix of a replica's weights as they are now."""

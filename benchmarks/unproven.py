@@ -27,4 +27,4 @@ def _counted(task: Task, smoke: bool) -> Figure:
             checked += 1
             unproven += not training.certify(replica).is_stable
     what = f"{task.dtype}, {task.stability}: of {checked} models in {task.replicas} trainings of {epochs} epochs"
-    return Figure(what, "0 unproven", f"{unproven} unproven", unproven == 0)
+    return Figure(what, "0 unproven", f"{unproven} unproven; {training.diverged()} trainings diverged", unproven == 0)

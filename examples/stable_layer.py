@@ -38,7 +38,9 @@ def main() -> None:
     model.compile(keras.optimizers.Adam(1e-2), "mse")
     model.fit(u, y, batch_size=8, epochs=200, verbose=0)
     layer = model.layers[0]
-    print(f"on {keras.backend.backend()}: NMSE of new data {float(sf.metrics.nmse(y_new, model.predict(u_new, verbose=0))[0]):.4f}")
+    print(
+        f"on {keras.backend.backend()}: NMSE of new data {float(sf.metrics.nmse(y_new, model.predict(u_new, verbose=0))[0]):.4f}"
+    )
     print("trained:", layer.certify())
 
     layer.set_weights([100 * w for w in layer.get_weights()])  # whatever the weights hold ...

@@ -37,9 +37,9 @@ _NOTES = f"""\
 - Epoch time: for one model, compilation excluded. All systems of a cell are trained together, so that it is the time of
   all their epochs over the number of these, one number for a cell.
 - AdamW with Keras' weight decay, float32, x[0] = 0. A training stops after the setup's patience without an improvement
-  of the validation loss by at least {MIN_DELTA:g}, and the weights of the last such improvement are kept. The paper
-  prints this delta for its real data only; with it the trainings of *smaller* are as long as the paper's. It keeps the
-  weights of the least validation loss, which can come later. *original* has no early stopping and keeps those, too.
+  of the validation loss by at least {MIN_DELTA:g}; the weights of the least validation loss are kept. The paper prints
+  this delta for its real data only; with it the trainings of *smaller* are as long as the paper's. *original* has no
+  early stopping.
 - The region of all models is the unit disc: the smaller bounds in the paper's table are those of the systems. They
   start from random stable matrices with eigenvalues up to 0.9. The penalty has the strength 1e3 and the epsilon 1e-3,
   which the paper does not print."""

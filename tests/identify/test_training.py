@@ -191,14 +191,14 @@ def test_other_losses():
 
 def stopped_by(losses, rule):
     """Epochs and best epoch by the rule, from the losses of all epochs."""
-    best, best_epoch, waited = np.inf, 0, 0
+    last, waited = np.inf, 0
     for epoch, loss in enumerate(losses, start=1):
         waited += 1
-        if loss < best * (1 - rule.relative_delta) - rule.min_delta:
-            best, best_epoch, waited = loss, epoch, 0
+        if loss < last * (1 - rule.relative_delta) - rule.min_delta:
+            last, waited = loss, 0
         if waited >= rule.patience:
-            return epoch, best_epoch
-    return len(losses), best_epoch
+            return epoch, 1 + np.argmin(losses[:epoch])
+    return len(losses), 1 + np.argmin(losses)
 
 
 @pytest.mark.parametrize("rule", [EarlyStopping(3), EarlyStopping(5, 0.02), EarlyStopping(4, relative_delta=0.05)])

@@ -42,6 +42,14 @@ def everything(p):
     return lambda w: {"matrix": p.matrix(w), "retract": p.retract(w), "basis": p.basis(w), "penalty": p.penalty(w)}
 
 
+def trusting(p):
+    return lambda w: (p.matrix_of_retracted(w), p.basis_of_retracted(w))
+
+
+def checking(p):
+    return lambda w: (p.matrix(w), p.basis(w))
+
+
 @functools.cache
 def compiled(p, dtype):
     """One program for each parametrisation and precision, mapped by ``vmap`` in one of them."""
@@ -282,6 +290,28 @@ def test_the_derivative_of_the_matrix(name, n):
     ahead, behind = (value({k: w + s * direction[k] for k, w in weights.items()}) for s in (step, -step))
     slope = sum((gradient[k] * direction[k]).reshape(2, -1).sum(axis=1) for k in weights)
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [1, 5])
+def test_retracted_weights_need_no_check(name, n):
+    """The matrix, the basis and their derivatives are the same, and those of weights outside of the region are not."""
+    p, rng = parametrisation(name, n), np.random.default_rng(7)
+    rough = moved(stack(p, "float64", *range(4)), rng, 0.5)
+    H = rng.standard_normal((n, n))
+
+    def both(found):
+        matrix, Z = found
+        return jnp.sum(matrix * H) + (0.0 if Z is None else jnp.sum(Z * H))
+
+    with jax.enable_x64(True):
+        weights = p.retract({k: jnp.asarray(w) for k, w in rough.items()})
+        for one, tolerance in ((lambda w: w, 0.0), (lambda w: jax.grad(lambda v: both(w(v))), 1e-12)):
+            trusted, checked = (jax.jit(jax.vmap(one(f)))(weights) for f in (trusting(p), checking(p)))
+            for x, y in zip(jax.tree.leaves(trusted), jax.tree.leaves(checked), strict=True):
+                np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
+    if name == "schur-projected":
+        assert not certify(trusting(p)({"A": 3 * np.eye(n)})[0]).is_stable
 
 
 # --- what is fixed and what is refused --------------------------------------------------------------------------------

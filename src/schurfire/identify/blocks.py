@@ -18,6 +18,7 @@ from schurfire.identify.options import TrainingOptions
 from schurfire.identify.replicas import Layout
 from schurfire.identify.samples import Samples
 from schurfire.identify.updates import retraction
+from schurfire.layers.packing import retracted_weights
 from schurfire.namespaces import Array
 from schurfire.stability.compilation import compile_once
 
@@ -33,7 +34,9 @@ class State(NamedTuple):
     best_theta: Array
     best_others: list[Array]
     best_loss: Array  # (R,) of the validation data
-    waited: Array  # (R,) epochs since the best one
+    best_epoch: Array  # (R,) epochs done then
+    reference: Array  # (R,) the loss that early stopping compares with
+    waited: Array  # (R,) epochs since it was set
     status: Array  # (R,) RUNNING, STOPPED or DIVERGED
     epoch: Array  # () epochs done
 
@@ -68,7 +71,8 @@ class Setup:
         """The model's output, its non-trainable variables after the call, and its own losses."""
         distinguishes = "training" in inspect.signature(self.model.call).parameters
         options = {"training": training} if distinguishes else {}
-        return self.model.stateless_call(weights, others, u, return_losses=True, **options)
+        with retracted_weights():
+            return self.model.stateless_call(weights, others, u, return_losses=True, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +90,9 @@ class Epoch:
         finite = finite & jnp.isfinite(trained) & jnp.isfinite(validated)
         validated = jnp.where(finite, validated, jnp.nan)
         delta, relative, patience = self._rules()
-        improved = running & (validated < state.best_loss * (1 - relative) - delta)  # False for NaN
-        waited = jnp.where(improved, 0, state.waited + (running & finite))
+        improved = running & (validated < state.best_loss)  # False for NaN
+        progressed = running & (validated < state.reference * (1 - relative) - delta)
+        waited = jnp.where(progressed, 0, state.waited + (running & finite))
         status = jnp.where(waited >= patience, STOPPED, RUNNING)
         status = jnp.where(running, jnp.where(finite, status, DIVERGED), state.status)
         losses = jnp.where(running, jnp.stack([trained, validated]), jnp.nan)
@@ -98,6 +103,8 @@ class Epoch:
             jnp.where(improved, theta, state.best_theta),
             [jnp.where(improved, x, best) for x, best in zip(others, state.best_others, strict=True)],
             jnp.where(improved, validated, state.best_loss),
+            jnp.where(improved, state.epoch + 1, state.best_epoch),
+            jnp.where(progressed, validated, state.reference),
             waited,
             status,
             state.epoch + 1,

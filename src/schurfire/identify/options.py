@@ -13,8 +13,8 @@ from schurfire.errors import invalid
 class EarlyStopping:
     """A replica stops after ``patience`` epochs in a row without an improvement of its validation loss.
 
-    An epoch improves if ``loss < (1 - relative_delta) best - min_delta``, with ``best`` the loss of the last epoch
-    that did; the weights of that epoch are the ones that are kept.
+    An epoch improves if ``loss < (1 - relative_delta) last - min_delta``, with ``last`` the loss of the last epoch that
+    did. The weights that are kept are those of the least loss, whether or not it counted as an improvement.
 
     Args:
         patience: epochs, at least 1.

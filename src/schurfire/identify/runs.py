@@ -17,7 +17,8 @@ from schurfire.identify.replicas import values_of_weights
 from schurfire.identify.results import Snapshot, TrainingResult
 from schurfire.identify.samples import Partition, Samples
 from schurfire.identify.sizes import Work
-from schurfire.identify.updates import update
+from schurfire.identify.updates import retraction, update
+from schurfire.layers.packing import Retraction
 
 _CHECKPOINT_SECONDS = 5.0
 
@@ -28,7 +29,7 @@ class Kept(NamedTuple):
     best_theta: np.ndarray
     best_others: list[np.ndarray]
     best_loss: np.ndarray
-    waited: np.ndarray
+    best_epoch: np.ndarray
     status: np.ndarray
 
 
@@ -126,11 +127,15 @@ class Trainer:
         layout, replicas = self.setup.layout, len(values)
         count = len(layout.shapes)
         theta = np.stack([layout.join(v[:count]) for v in values], axis=-1)
+        theta = np.asarray(jax.jit(retraction(self.setup.variables, layout, Retraction))(theta))
         others = [np.stack(list(x), axis=-1) for x in zip(*(v[count:] for v in values), strict=True)]
         best_loss = np.full(replicas, np.inf, theta.dtype)
-        kept = Kept(theta, others, best_loss, np.zeros(replicas, np.int32), np.zeros(replicas, np.int32))
+        zeros = np.zeros(replicas, np.int32)
+        kept = Kept(theta, others, best_loss, best_epoch=zeros, status=zeros)
         optimizer = update(self.setup.optimizer, self.setup.variables, layout, replicas).state
-        state = State(theta, optimizer, others, *kept, epoch=np.zeros((), np.int32))
+        state = State(
+            theta, optimizer, others, **kept._asdict(), reference=best_loss, waited=zeros, epoch=np.zeros((), np.int32)
+        )
         losses = np.full((2, replicas, self.epochs), np.nan, theta.dtype)
         return Run(jax.tree.map(_on_device, state), np.arange(replicas), kept, losses, 0, 0.0, 0.0)
 
@@ -188,7 +193,7 @@ class Trainer:
             weights=tuple(values_of_weights(self.setup.model, kept.best_theta, kept.best_others)),
             loss=losses[0],
             validation_loss=losses[1],
-            best_epoch=finite - kept.waited,
+            best_epoch=kept.best_epoch,
             epochs=finite + (kept.status == DIVERGED),
             status=tuple(names[int(status)] for status in kept.status),
             best=int(np.argmin(kept.best_loss)),

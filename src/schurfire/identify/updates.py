@@ -78,10 +78,14 @@ def update(optimizer: Any, variables: list[Any], layout: Layout, replicas: int) 
     return Update(state, step_of_each)
 
 
-def retraction(variables: list[Any], layout: Layout) -> Callable[[Array], Array]:
-    """What the variables' constraints do to ``theta``; those marked ``batched`` take all replicas in one call."""
+def retraction(variables: list[Any], layout: Layout, kind: type = object) -> Callable[[Array], Array]:
+    """What the variables' constraints of this kind do to ``theta``; those marked ``batched`` take all replicas at once."""
     rows = zip(variables, layout.rows(), layout.shapes, strict=True)
-    constrained = [(v.constraint, place, shape) for v, place, shape in rows if v.constraint is not None]
+    constrained = [
+        (v.constraint, place, shape)
+        for v, place, shape in rows
+        if v.constraint is not None and isinstance(v.constraint, kind)
+    ]
 
     def retract(theta: Array) -> Array:
         replicas = theta.shape[-1]

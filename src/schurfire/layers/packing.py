@@ -1,8 +1,10 @@
 """All weights of a parametrisation in one Keras variable."""
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import keras
@@ -70,10 +72,35 @@ class Retraction(keras.constraints.Constraint):
         return _retraction(self.packing)(keras.ops.convert_to_tensor(w))
 
 
-@functools.cache
-def in_use(parametrisation: Parametrisation) -> Callable[[Weights], tuple[Array, Array | None]]:
+_RETRACTED = ContextVar("retracted", default=False)
+
+
+@contextlib.contextmanager
+def retracted_weights() -> Iterator[None]:
+    """Within, trainable layers may take it that their weights are what their constraints returned.
+
+    For a training loop that applies the constraints itself, to the initial weights and after every update: the matrix
+    in use is the same, and is not checked a second time.
+    """
+    token = _RETRACTED.set(True)
+    try:
+        yield
+    finally:
+        _RETRACTED.reset(token)
+
+
+def in_use(parametrisation: Parametrisation, trainable: bool) -> Callable[[Weights], tuple[Array, Array | None]]:
     """The function from weights to the matrix in use and its basis."""
-    return _compiled(lambda weights: (parametrisation.matrix(weights), parametrisation.basis(weights)))
+    return _in_use(parametrisation, trainable and _RETRACTED.get())
+
+
+@functools.cache
+def _in_use(parametrisation: Parametrisation, retracted: bool) -> Callable[[Weights], tuple[Array, Array | None]]:
+    if retracted:
+        matrix, basis = parametrisation.matrix_of_retracted, parametrisation.basis_of_retracted
+    else:
+        matrix, basis = parametrisation.matrix, parametrisation.basis
+    return _compiled(lambda weights: (matrix(weights), basis(weights)))
 
 
 @functools.cache

@@ -267,7 +267,7 @@ class StateSpace(keras.layers.Layer):
     def _matrices(self) -> Matrices:
         """What the recurrence runs on: for a factored A ``T, Z^T B, C Z, D``, with C = I if there is none."""
         xp = keras_namespace()
-        A, Z = in_use(self._parametrisation)(self._state_weights())
+        A, Z = in_use(self._parametrisation, self.A.trainable)(self._state_weights())
         B = self._known.hold("B", _tensor(self.B))
         C = None if self.C is None else self._known.hold("C", _tensor(self.C))
         D = None if self.D is None else self._known.hold("D", _tensor(self.D))

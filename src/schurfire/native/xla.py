@@ -36,9 +36,7 @@ def differentiate(
     return {name: found[f"{name}_bar"] for name in wanted}
 
 
-def _call(
-    name: str, arrays: dict[str, Any], results: dict[str, tuple[int, ...] | None], form: str
-) -> dict[str, Array]:
+def _call(name: str, arrays: dict[str, Any], results: dict[str, tuple[int, ...] | None], form: str) -> dict[str, Array]:
     import jax
     import jax.numpy as jnp
 

@@ -107,9 +107,17 @@ class Parametrisation(ABC):
         weight has to be.
         """
 
+    def matrix_of_retracted(self, weights: Weights) -> Array:
+        """``matrix``, bit for bit, of weights that ``retract`` returned, without the price of its checks."""
+        return self.matrix(weights)
+
     def basis(self, weights: Weights) -> Array | None:  # noqa: ARG002
         """An orthogonal Z, (..., n, n), where the state matrix is meant to be ``Z matrix Z^T``; else None."""
         return None
+
+    def basis_of_retracted(self, weights: Weights) -> Array | None:
+        """``basis``, bit for bit, of weights that ``retract`` returned, without the price of its checks."""
+        return self.basis(weights)
 
     def penalty(self, weights: Weights) -> Array:
         """What is to be added to the loss, shape (...)."""

@@ -35,6 +35,10 @@ class Modal(Parametrisation):
         """The block-diagonal matrix, with blocks outside of the region replaced."""
         return stable_blocks(self._assembled(weights), self.region)
 
+    def matrix_of_retracted(self, weights: Weights) -> Array:
+        """The block-diagonal matrix."""
+        return self._assembled(weights)
+
     def retract(self, weights: Weights) -> Weights:
         """The blocks of ``matrix``."""
         return self._taken_apart(self.matrix(weights))

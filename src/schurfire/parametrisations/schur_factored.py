@@ -38,21 +38,26 @@ class SchurFactored(Parametrisation):
 
     def matrix(self, weights: Weights) -> Array:
         """T, with what is below its blocks taken as zero and blocks outside of the region replaced."""
+        return stable_blocks(self.matrix_of_retracted(weights), self.region)
+
+    def matrix_of_retracted(self, weights: Weights) -> Array:
+        """T, with what is below its blocks taken as zero."""
         T = weights["T"]
         xp = namespace(T)
-        return stable_blocks(xp.where(within_structure(xp, self.state_size), T, xp.zeros_like(T)), self.region)
+        return xp.where(within_structure(xp, self.state_size), T, xp.zeros_like(T))
 
     def basis(self, weights: Weights) -> Array:
         """The orthogonal Z, bit for bit that of ``retract``; its derivative takes ``dZ`` to ``Z skew(Z^T dZ)``.
 
         That is the derivative of the nearest orthogonal matrix at an orthogonal Z; zero where Z had to be replaced.
         """
+        return _turning(weights["Z"], *batched(_orthogonalised)(namespace(weights["Z"]).stop_gradient(weights["Z"])))
+
+    def basis_of_retracted(self, weights: Weights) -> Array:
+        """Z, with the derivative of ``basis``."""
         Z = weights["Z"]
         xp = namespace(Z)
-        fixed = xp.stop_gradient(Z)
-        Q, near = batched(_orthogonalised)(fixed)
-        X = xp.matmul(xp.swapaxes(Q, -1, -2), Z - fixed)  # zero, with a derivative
-        return with_gradient_of(Q + xp.matmul(Q, (X - xp.swapaxes(X, -1, -2)) / 2), Q, near)
+        return _turning(Z, xp.stop_gradient(Z), xp.ones((1, 1), dtype="bool"))
 
     def retract(self, weights: Weights) -> Weights:
         """The ``matrix``, and the nearest orthogonal matrix of Z (I where Z is singular or not finite)."""
@@ -63,6 +68,13 @@ class SchurFactored(Parametrisation):
         T, Z = even_schur(A)
         Z = Z.astype(A.dtype)
         return self.retract({"T": T.astype(A.dtype), "Z": Z}), Z
+
+
+def _turning(Z: Array, Q: Array, near: Array) -> Array:
+    """Q, with the derivative that takes ``dZ`` to ``Q skew(Q^T dZ)`` where ``near`` holds."""
+    xp = namespace(Z)
+    X = xp.matmul(xp.swapaxes(Q, -1, -2), Z - xp.stop_gradient(Z))  # zero, with a derivative
+    return with_gradient_of(Q + xp.matmul(Q, (X - xp.swapaxes(X, -1, -2)) / 2), Q, near)
 
 
 @kernel

@@ -29,6 +29,10 @@ class SchurProjected(Parametrisation):
         """The guard of A: ``stable_or_replaced``."""
         return stable_or_replaced(weights["A"], self.region)
 
+    def matrix_of_retracted(self, weights: Weights) -> Array:
+        """A."""
+        return weights["A"]
+
     def retract(self, weights: Weights) -> Weights:
         """The ``matrix``."""
         return {"A": self.matrix(weights)}

@@ -44,6 +44,10 @@ class SchurTriangular(Parametrisation):
         """T, with blocks outside of the region replaced."""
         return stable_blocks(self._assembled(weights), self.region)
 
+    def matrix_of_retracted(self, weights: Weights) -> Array:
+        """T."""
+        return self._assembled(weights)
+
     def retract(self, weights: Weights) -> Weights:
         """The entries of ``matrix``."""
         return self._taken_apart(self.matrix(weights))
