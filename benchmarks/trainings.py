@@ -17,7 +17,6 @@ from schurfire.identify.blocks import DIVERGED
 from schurfire.stability.certificate import Certificate
 
 METHODS = ("schur-projected", "schur-factored", "schur-triangular", "modal", "lmi", "spectral-penalty", "none")
-_LENGTH = 1024  # epochs of a block, at most
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,11 @@ class Task:
         )
         training, validation = (self._responses(systems, rng, noise) for noise in (0.25, 0.0))
         return training, validation
+
+    def epochs(self) -> int:
+        """What takes about half a second at 1e9 products of a weight and a sample a second, but 1024 at most."""
+        weights = (self.state_size + self.channels) ** 2
+        return max(1, min(1024, int(5e8 / (weights * self.samples * self.sequences * self.replicas))))
 
     def layer(self, **options: Any) -> sf.layers.StateSpace:
         """The layer, not built yet."""
@@ -80,7 +84,7 @@ class Training:
                 sf.identify.train(
                     self.model,
                     *task.data(),
-                    epochs=_LENGTH if task.samples * task.sequences * task.replicas < 1e5 else 8,
+                    epochs=task.epochs(),
                     replicas=task.replicas,
                     optimizer=optimizer,
                     options=rules,

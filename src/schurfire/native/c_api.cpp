@@ -1,10 +1,11 @@
 // Plain C entry points, for callers that hold pointers: NumPy arrays and PyTorch tensors on CPU.
-#include <atomic>
+#include <algorithm>
 #include <exception>
 #include <thread>
 #include <vector>
 
 #include "entry.hpp"
+#include "tasks.hpp"
 
 #if defined(_WIN32)
 #define SCHURFIRE_EXPORT extern "C" __declspec(dllexport)
@@ -14,23 +15,26 @@
 
 namespace {
 
+using schurfire::Powers;
 using schurfire::Problem;
 
 constexpr int64_t worth_a_thread = 4'000'000;  // operations, about 0.1 ms: starting a thread takes 10 to 30 us
 
-template <class T>
-schurfire::Parallel threads_for(const Problem<T>& problem, int64_t most) {
-  const int64_t useful = 1 + schurfire::operations(problem) / worth_a_thread;
-  const int64_t threads = most < useful ? most : useful;
+schurfire::Parallel threads_for(int64_t operations, int64_t most) {
+  const int64_t useful = 1 + operations / worth_a_thread;
+  const int64_t threads = std::max<int64_t>(1, std::min(most, useful));
   return [threads](int64_t count, const std::function<void(int64_t)>& work) {
-    std::atomic<int64_t> next{0};
-    auto drain = [&] {
-      for (int64_t i = next++; i < count; i = next++) work(i);
-    };
-    std::vector<std::thread> others;
-    for (int64_t i = 1; i < threads && i < count; ++i) others.emplace_back(drain);
-    drain();
-    for (std::thread& other : others) other.join();
+    schurfire::Tasks tasks(count, work);
+    std::vector<std::thread> helpers;
+    helpers.reserve(threads);
+    try {
+      for (int64_t i = 1; i < threads && i < count; ++i) helpers.emplace_back([&tasks] { tasks.help(); });
+    } catch (const std::exception&) {
+      // No more threads can be had: those that there are do the work.
+    }
+    tasks.help();
+    for (std::thread& helper : helpers) helper.join();
+    tasks.wait();
   };
 }
 
@@ -39,10 +43,21 @@ template <class T, class Computation>
 const char* guarded(const Problem<T>* problem, int64_t threads, Computation compute) {
   if (const char* fault = schurfire::fault(*problem)) return fault;
   try {
-    compute(*problem, threads_for(*problem, threads));
+    compute(*problem, threads_for(schurfire::operations(*problem), threads));
     return nullptr;
   } catch (const std::exception&) {
-    return "not enough memory, or no thread could be started";
+    return "not enough memory";
+  }
+}
+
+template <class T>
+const char* prove(const Powers<T>* powers, int64_t threads) {
+  if (powers->n < 1 || powers->models < 1 || !powers->A || !powers->proven) return "a size is not positive";
+  try {
+    schurfire::prove(*powers, threads_for(schurfire::operations(*powers), threads));
+    return nullptr;
+  } catch (const std::exception&) {
+    return "not enough memory";
   }
 }
 
@@ -56,6 +71,9 @@ SCHURFIRE_EXPORT const char* schurfire_instruction_set() { return schurfire::ins
   }                                                                                                                \
   SCHURFIRE_EXPORT const char* schurfire_differentiate_##suffix(const Problem<T>* problem, int64_t threads) {      \
     return guarded(problem, threads, schurfire::differentiate<T>);                                                 \
+  }                                                                                                                \
+  SCHURFIRE_EXPORT const char* schurfire_prove_##suffix(const Powers<T>* powers, int64_t threads) {                \
+    return prove(powers, threads);                                                                                 \
   }
 
 SCHURFIRE_C_API(float, f32)

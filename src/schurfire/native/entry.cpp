@@ -1,5 +1,6 @@
 #include "entry.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -196,21 +197,24 @@ void write_ends(const Problem<T>& p, const Plan& plan, const View<T>& out, int64
     }
 }
 
-// The sum over all lanes of a model, always in the same order, whatever the threads did.
+// A part of the gradient of (A B; C D), with its first entry at (row, column): the sum over all lanes of a model, always
+// in the same order, whatever the threads did.
 template <class T>
-void write_gradient(const Plan& plan, const View<T>& out, int64_t rows, int64_t columns, const T* sums, int64_t entries) {
+void write_gradient(const Problem<T>& p, const Plan& plan, const View<T>& out, int64_t row, int64_t column, const T* sums) {
   if (!out) return;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) {
-      T* entry = out.data + i * out.row + j * out.column;
-      for (int64_t model = 0; model < plan.models; ++model) entry[model * out.model] = T(0);
-      const T* of_group = sums + (i * columns + j) * plan.width;
-      for (int64_t left = plan.lanes, model = 0; left > 0; left -= plan.width, of_group += entries * plan.width)
-        for (int64_t k = 0; k < plan.width && k < left; ++k) {
-          entry[model * out.model] += of_group[k];
-          if (++model == plan.models) model = 0;
-        }
-    }
+  const int64_t all_columns = p.states + p.inputs, entries = (p.states + p.outputs) * all_columns;
+  const int64_t rows = row ? p.outputs : p.states, columns = column ? p.inputs : p.states;
+  for (int64_t lane = 0, count; lane < plan.lanes; lane += count) {  // neighbours: different models in one group
+    const int64_t model = plan.model(lane), in_group = lane % plan.width;
+    count = std::min({plan.models - model, plan.width - in_group, plan.lanes - lane});
+    const T* of_group = sums + (lane / plan.width * entries + row * all_columns + column) * plan.width + in_group;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        const T* from = of_group + (i * all_columns + j) * plan.width;
+        T* to = out.data + i * out.row + j * out.column + model * out.model;
+        for (int64_t k = 0; k < count; ++k) to[k * out.model] = (lane < plan.models ? T(0) : to[k * out.model]) + from[k];
+      }
+  }
 }
 
 template <class T>
@@ -235,10 +239,16 @@ const char* fault(const Problem<T>& p) {
   if (!p.B && p.inputs != p.states) return "B is missing, but inputs and states differ in number";
   if (!p.C && p.outputs != p.states) return "C is missing, but outputs and states differ in number";
   if (!p.C && p.D) return "D is given without C";
+  // Below these bounds no product of sizes overflows, here or in the plan: not even the operations, 2^60 at most.
   const int64_t largest = int64_t(1) << 40;
-  int64_t room = largest;
-  for (int64_t size : {p.steps + 1, p.states + p.inputs + p.outputs, p.sequences, p.models})
-    if ((room /= size) < 1) return "the sizes are too large";
+  for (int64_t size : {p.steps, p.states, p.inputs, p.outputs, p.sequences, p.models})
+    if (size > largest) return "the sizes are too large";
+  const int64_t channels = p.states + p.inputs + p.outputs;
+  for (int64_t rows : {p.steps + 1, channels}) {
+    int64_t room = largest;
+    for (int64_t size : {rows, channels, p.sequences, p.models})
+      if ((room /= size) < 1) return "the sizes are too large";
+  }
   return nullptr;
 }
 
@@ -249,7 +259,7 @@ int64_t operations(const Problem<T>& p) {
 
 template <class T>
 void respond(const Problem<T>& p, const Parallel& parallel) {
-  const Plan plan = make_plan(p, kernel<T>().width);
+  const Plan plan = make_plan(p, kernel<T>().width, false);
   const Joints<T> joints(p, plan);
   run<T>(p, plan, kernel<T>().forward, false, joints, nullptr, parallel);
   write_ends(p, plan, p.x_end, plan.stretches - 1, joints);
@@ -257,18 +267,29 @@ void respond(const Problem<T>& p, const Parallel& parallel) {
 
 template <class T>
 void differentiate(const Problem<T>& p, const Parallel& parallel) {
-  const Plan plan = make_plan(p, kernel<T>().width);
+  const Plan plan = make_plan(p, kernel<T>().width, true);
   const Joints<T> joints(p, plan);
-  const int64_t n = p.states, m = p.inputs, o = p.outputs, entries = (n + o) * (n + m);
-  const Buffer<T> sums(plan.groups * entries * plan.width);
+  const int64_t n = p.states;
+  const Buffer<T> sums(plan.groups * plan.width * (n + p.outputs) * (n + p.inputs));
   run<T>(p, plan, kernel<T>().backward, true, joints, sums.data(), parallel);
   write_ends(p, plan, p.x0_bar, 0, joints);
-  const T* start = sums.data();
-  write_gradient(plan, p.A_bar, n, n, start, entries);
-  write_gradient(plan, p.B_bar, n, m, start + n * n * plan.width, entries);
-  write_gradient(plan, p.C_bar, o, n, start + n * (n + m) * plan.width, entries);
-  write_gradient(plan, p.D_bar, o, m, start + (n * (n + m) + o * n) * plan.width, entries);
+  write_gradient(p, plan, p.A_bar, 0, 0, sums.data());
+  write_gradient(p, plan, p.B_bar, 0, n, sums.data());
+  write_gradient(p, plan, p.C_bar, n, 0, sums.data());
+  write_gradient(p, plan, p.D_bar, n, n, sums.data());
   clear_outside(p);
+}
+
+template <class T>
+void prove(const Powers<T>& powers, const Parallel& parallel) {
+  const int64_t scratch = kernel<T>().powers_scratch(powers.n);
+  constexpr int64_t together = 16;  // models that share scratch memory
+  parallel((powers.models + together - 1) / together, [&](int64_t task) {
+    const Buffer<T> memory(scratch);
+    const int64_t last = std::min(powers.models, (task + 1) * together);
+    for (int64_t model = task * together; model < last; ++model)
+      powers.proven[model] = kernel<T>().powers_prove(powers, model, memory.data());
+  });
 }
 
 const char* instruction_set() {
@@ -283,7 +304,8 @@ const char* instruction_set() {
   template const char* fault<T>(const Problem<T>&);                    \
   template int64_t operations<T>(const Problem<T>&);                   \
   template void respond<T>(const Problem<T>&, const Parallel&);        \
-  template void differentiate<T>(const Problem<T>&, const Parallel&);
+  template void differentiate<T>(const Problem<T>&, const Parallel&);  \
+  template void prove<T>(const Powers<T>&, const Parallel&);
 
 SCHURFIRE_INSTANTIATE(float)
 SCHURFIRE_INSTANTIATE(double)

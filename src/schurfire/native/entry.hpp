@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "powers.hpp"
 #include "problem.hpp"
 
 namespace schurfire {
@@ -26,6 +27,10 @@ void respond(const Problem<T>& problem, const Parallel& parallel);
 // The gradients, from y_bar, x_end_bar and the states x of the same problem.
 template <class T>
 void differentiate(const Problem<T>& problem, const Parallel& parallel);
+
+// Which models are proven.
+template <class T>
+void prove(const Powers<T>& powers, const Parallel& parallel);
 
 // The instruction set in use: "avx512", "avx2" or "baseline".
 const char* instruction_set();

@@ -22,24 +22,27 @@ struct Plan {
   int64_t lanes, groups;
   int width;  // lanes of one group
 
-  // Models run fastest, so that arrays with models innermost are read as whole vectors.
+  // Models run fastest, then sequences: neighbouring lanes are neighbours in arrays with these axes innermost.
   int64_t model(int64_t lane) const { return lane % models; }
-  int64_t stretch(int64_t lane) const { return lane / models % stretches; }
-  int64_t sequence(int64_t lane) const { return lane / models / stretches; }
+  int64_t sequence(int64_t lane) const { return lane / models % sequences; }
+  int64_t stretch(int64_t lane) const { return lane / models / sequences; }
   int64_t lane(int64_t sequence, int64_t stretch, int64_t model) const {
-    return (sequence * stretches + stretch) * models + model;
+    return (stretch * sequences + sequence) * models + model;
   }
 
   int64_t start(int64_t stretch) const { return stretch * steps / stretches; }
   int64_t size(int64_t stretch) const { return start(stretch + 1) - start(stretch); }
 };
 
-// The plan with the least work, counted in vector operations.
+// The plan with the least work, counted in operations on vectors. The constants are measured, not derived: 4 operations
+// to read or write a vector of a signal, 3000 to run a group once more and 300 for an odd last step, 300 for a model's
+// powers and 100 for each of their products, 20 for a lane. For 1 to 50 models, 1 to 8 sequences, 50 to 20 000 steps and
+// 2 to 28 states the choice took at most 25 % longer than the best number of stretches, in nine of ten cases at most 10 %.
 template <class T>
-Plan make_plan(const Problem<T>& problem, int width) {
+Plan make_plan(const Problem<T>& problem, int width, bool backwards) {
   const double n = problem.states, m = problem.inputs, o = problem.outputs;
-  const double recurrence = n * n + (problem.B ? n * m : n);
-  const double step = recurrence + (problem.C ? o * n : o) + (problem.D ? o * m : 0);
+  const double recurrence = n * n + (n + 4) * (backwards ? o : m);
+  const double step = recurrence + (backwards ? (n + o + 4) * (n + m) : o * (n + m + 4));
   Plan best{};
   double least = 0;
   for (int64_t stretches = 1; stretches <= width && stretches <= (problem.steps > 0 ? problem.steps : 1); ++stretches) {
@@ -50,12 +53,13 @@ Plan make_plan(const Problem<T>& problem, int width) {
     plan.groups = (plan.lanes + width - 1) / width;
     double work = plan.groups * plan.length * step;
     if (stretches > 1) {
-      double doublings = 1;
-      for (int64_t length = plan.length; length > 1; length /= 2) doublings += 1.5;
-      const double powers = plan.models * doublings * n * n * n / 2;  // a row of a small matrix fills half a register
-      work += plan.groups * plan.length * recurrence + powers + plan.lanes * n * n;
+      const int doublings = 64 - __builtin_clzll(static_cast<unsigned long long>(plan.length));
+      const double powers = 300 + 1.5 * doublings * (100 + n * n * n);
+      work += plan.groups * (3000 + 300 * plan.uneven + plan.length * recurrence);
+      work += plan.models * powers + plan.lanes * (20 + n * n);
     }
-    if (stretches == 1 || work < 0.9 * least) best = plan, least = work;
+    if (stretches == 1 || work < least) best = plan, least = work;
+    if (stretches == 1 && plan.lanes % width == 0) break;  // no lane is idle
   }
   return best;
 }

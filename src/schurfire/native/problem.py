@@ -25,7 +25,7 @@ class Strided(NamedTuple):
     shape: tuple[int, ...]
 
 
-class _View(ctypes.Structure):
+class View(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("row", "column", "sequence", "model")))
 
 
@@ -38,7 +38,7 @@ class _Problem(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in _SIZES),
         ("form", ctypes.c_int32),
-        *((name, _View) for name in _ARGUMENTS + _GRADIENTS),
+        *((name, View) for name in _ARGUMENTS + _GRADIENTS),
     )
 
 
@@ -98,11 +98,11 @@ def _problem(form: str, arrays: dict[str, Strided | None]) -> _Problem:
     return _Problem(**sizes, form=FORMS[form], **views)
 
 
-def _view(array: Strided, is_vector: bool) -> _View:
+def _view(array: Strided, is_vector: bool) -> View:
     model, *rest = array.strides
     if array.shape[0] == 1:
         model = 0
     if is_vector:
         rest = [rest[0], 0, rest[1]]
     sequence, row, column = rest if len(rest) == 3 else (0, *rest)
-    return _View(array.address, row, column, sequence, model)
+    return View(array.address, row, column, sequence, model)

@@ -1,122 +1,100 @@
 // The recurrence and its adjoint for one group of lanes: every number is a vector with one entry for each lane.
 //
-// Steps are treated a block at a time. Within a block only  x[k+1] = A x[k] + b[k]  goes step by step; everything else
-// is a product of small matrices whose rows are the steps of the block, so that a coefficient is read once for several
-// steps:
+// Steps are treated a block at a time. Within a block the states go step by step; everything else is a product of small
+// matrices whose rows are the steps of the block, so that a coefficient is read once for several steps. Forwards, with
+// rows z[k] = (x[k], u[k]):
 //
-//     b = u B',   y = x C' + u D';      backwards   f = y_bar C,   A_bar += l' x,   B_bar += l' u,   ...
+//     x[k+1] = z[k] (A B)',   y[k] = z[k] (C D)'
 //
-// This file is compiled once for each instruction set, in a namespace of its own. It uses no templates of the standard
-// library: of each the linker keeps one copy, which might be the one for a processor that is not there.
+// and backwards, with rows w[k] = (l[k+1], y_bar[k]):
+//
+//     l[k] = w[k] (A; C),   u_bar[k] = w[k] (B; D),   gradient of (A B; C D) += w' z.
+//
+// This file is compiled once for each instruction set, in a namespace of its own. It uses no functions of the standard
+// library's templates: of each the linker keeps one copy, which might be the one for a processor that is not there.
 #include "grid.hpp"
 #include "kernel.hpp"
+#include "lane_view.hpp"
 #include "lanes.hpp"
 
 namespace schurfire::SCHURFIRE_INSTRUCTIONS {
 
-constexpr int64_t block = 8;
+// Steps of a block: a multiple of every width, so that a block of a signal consists of whole tiles (transpose.hpp).
+constexpr int64_t block = 16;
 
-// The columns of row i that the form allows to be other than zero: [first, last).
-template <Form form>
-constexpr int64_t first_column(int64_t i) {
-  if (form == Form::quasi_triangular) return i > 0 ? i - 1 : 0;
-  return form == Form::block_diagonal ? i / 2 * 2 : 0;
-}
-
-template <Form form>
-constexpr int64_t last_column(int64_t i, int64_t n) {
-  return form == Form::block_diagonal && i / 2 * 2 + 2 < n ? i / 2 * 2 + 2 : n;
-}
-
-// x[t+1] += x[t] A' for t = 0 .. count - 1: the rows of x hold the forcing before and the states after.
-template <int order, Form form, class T>
-void recur(Grid<T> A_transposed, Grid<T> x, int64_t, int64_t count) {
-  for (int64_t t = 0; t < count; ++t) {
-    const Vector<T>* now = &x(t, 0);
-    Vector<T>* next = &x(t + 1, 0);
+// The state at the start of each of `count` rows, one after the other in the direction of time, from the row before it:
+//
+//     state = (state before, input before) M,    or, without inputs,    state += (state before) M.
+//
+// The upper square of M is A' forwards and A backwards; entries outside of the form are not read. The rows of M are
+// adjacent.
+template <int order, Form form, int direction, class T>
+void recur(Grid<T> M, Grid<T> rows, int64_t, int64_t inputs, int64_t count) {
+  Vector<T> state[order], sum[order];
+  Vector<T>* row = rows.data;
 #pragma GCC unroll 16
-    for (int64_t i = 0; i < order; ++i) {
-      const int64_t first = first_column<form>(i), last = last_column<form>(i, order);
-      Vector<T> sum = next[i];
+  for (int j = 0; j < order; ++j) state[j] = row[j];
+  for (; count > 0; --count) {
+    Vector<T>* next = row + direction * rows.row;
 #pragma GCC unroll 16
-      for (int64_t j = first; j < last; ++j) sum += A_transposed.data[j * order + i] * now[j];
-      next[i] = sum;
-    }
+    for (int j = 0; j < order; ++j) sum[j] = inputs > 0 ? Vector<T>{} : next[j];
+    for (int64_t i = order; i < order + inputs; ++i)
+#pragma GCC unroll 16
+      for (int j = 0; j < order; ++j) sum[j] += row[i] * M.data[i * order + j];
+#pragma GCC unroll 16
+    for (int i = 0; i < order; ++i)
+#pragma GCC unroll 16
+      for (int j = 0; j < order; ++j)
+        if (direction > 0 ? in_form(form, j, i) : in_form(form, i, j)) sum[j] += state[i] * M.data[i * order + j];
+#pragma GCC unroll 16
+    for (int j = 0; j < order; ++j) next[j] = state[j] = sum[j];
+    row = next;
   }
 }
 
-// l[t] += l[t+1] A for t = count - 1 .. 0: the rows of l hold the forcing before and the costates after.
-template <int order, Form form, class T>
-void recur_back(Grid<T> A, Grid<T> l, int64_t, int64_t count) {
-  for (int64_t t = count - 1; t >= 0; --t) {
-    const Vector<T>* next = &l(t + 1, 0);
-    Vector<T> sum[order];
-#pragma GCC unroll 16
-    for (int64_t j = 0; j < order; ++j) sum[j] = l(t, j);
-#pragma GCC unroll 16
-    for (int64_t i = 0; i < order; ++i) {
-      const int64_t first = first_column<form>(i), last = last_column<form>(i, order);
-#pragma GCC unroll 16
-      for (int64_t j = first; j < last; ++j) sum[j] += A.data[i * order + j] * next[i];
-    }
-#pragma GCC unroll 16
-    for (int64_t j = 0; j < order; ++j) l(t, j) = sum[j];
+// The same for any order. Columns of M are taken in strips, so that the form can bound the rows of M that count.
+template <Form form, int direction, class T>
+void recur_any(Grid<T> M, Grid<T> rows, int64_t n, int64_t inputs, int64_t count) {
+  constexpr int64_t strip = 10;
+  if (inputs > 0) {
+    const Grid<T> earliest = direction > 0 ? rows : rows.part(-count, 0);
+    const Grid<T> forcing = earliest.part(direction > 0 ? 1 : 0, 0), given = earliest.part(direction > 0 ? 0 : 1, n);
+    multiply(forcing, given, M.part(n, 0), count, inputs, n, false);
   }
-}
-
-// Both for any order: a step is a product of a row with a matrix, taken in strips of columns so that the form can bound
-// the entries that count.
-constexpr int64_t strip = 10;
-
-template <Form form, class T>
-void recur_any(Grid<T> A_transposed, Grid<T> x, int64_t n, int64_t count) {
-  for (int64_t t = 0; t < count; ++t)
-    for (int64_t i = 0; i < n; i += strip) {
-      const int64_t end = i + strip < n ? i + strip : n;
-      const int64_t first = first_column<form>(i), last = last_column<form>(end - 1, n);
-      const Grid<T> part{&A_transposed(first, i), n, 1};
-      multiply(x.part(t + 1, i), x.part(t, first), part, 1, last - first, end - i, true);
-    }
-}
-
-template <Form form, class T>
-void recur_back_any(Grid<T> A, Grid<T> l, int64_t n, int64_t count) {
-  for (int64_t t = count - 1; t >= 0; --t)
+  for (; count > 0; --count, rows = rows.part(direction, 0))
     for (int64_t j = 0; j < n; j += strip) {
       const int64_t end = j + strip < n ? j + strip : n;
-      const int64_t first = form == Form::block_diagonal ? j : 0;
-      const int64_t last = form == Form::block_diagonal || (form == Form::quasi_triangular && end < n) ? end : n;
-      const int64_t reach = form == Form::quasi_triangular && last < n ? last + 1 : last;
-      multiply(l.part(t, j), l.part(t + 1, first), A.part(first, j), 1, reach - first, end - j, true);
+      int64_t first = 0, last = n;
+      if (form == Form::block_diagonal) first = j, last = end;
+      if (form == Form::quasi_triangular && direction > 0 && j > 0) first = j - 1;
+      if (form == Form::quasi_triangular && direction < 0 && end < n) last = end + 1;
+      multiply(rows.part(direction, j), rows.part(0, first), M.part(first, j), 1, last - first, end - j, true);
     }
 }
 
 template <class T>
-struct Recurrence {
-  void (*forward)(Grid<T>, Grid<T>, int64_t, int64_t);
-  void (*backward)(Grid<T>, Grid<T>, int64_t, int64_t);
-};
+using Recurrence = void (*)(Grid<T> M, Grid<T> rows, int64_t n, int64_t inputs, int64_t count);
 
-template <Form form, class T>
+template <Form form, int direction, class T>
 Recurrence<T> recurrence_of_form(int64_t n) {
   switch (n) {
-    case 1: return {recur<1, form, T>, recur_back<1, form, T>};
-    case 2: return {recur<2, form, T>, recur_back<2, form, T>};
-    case 3: return {recur<3, form, T>, recur_back<3, form, T>};
-    case 4: return {recur<4, form, T>, recur_back<4, form, T>};
-    case 5: return {recur<5, form, T>, recur_back<5, form, T>};
-    case 6: return {recur<6, form, T>, recur_back<6, form, T>};
-    case 8: return {recur<8, form, T>, recur_back<8, form, T>};
-    case 10: return {recur<10, form, T>, recur_back<10, form, T>};
-    default: return {recur_any<form, T>, recur_back_any<form, T>};
+    case 1: return recur<1, form, direction, T>;
+    case 2: return recur<2, form, direction, T>;
+    case 3: return recur<3, form, direction, T>;
+    case 4: return recur<4, form, direction, T>;
+    case 5: return recur<5, form, direction, T>;
+    case 6: return recur<6, form, direction, T>;
+    case 8: return recur<8, form, direction, T>;
+    case 10: return recur<10, form, direction, T>;
+    default: return recur_any<form, direction, T>;
   }
 }
 
-template <class T>
+template <int direction, class T>
 Recurrence<T> recurrence(Form form, int64_t n) {
-  if (form == Form::quasi_triangular) return recurrence_of_form<Form::quasi_triangular, T>(n);
-  if (form == Form::block_diagonal) return recurrence_of_form<Form::block_diagonal, T>(n);
-  return recurrence_of_form<Form::dense, T>(n);
+  if (form == Form::quasi_triangular) return recurrence_of_form<Form::quasi_triangular, direction, T>(n);
+  if (form == Form::block_diagonal) return recurrence_of_form<Form::block_diagonal, direction, T>(n);
+  return recurrence_of_form<Form::dense, direction, T>(n);
 }
 
 // Takes grids from the scratch memory, one after the other.
@@ -134,41 +112,39 @@ struct Scratch {
 template <class T>
 int64_t scratch_size(const Problem<T>& p) {
   const int64_t n = p.states, m = p.inputs, o = p.outputs;
-  const int64_t coefficients = (n + o) * (n + m);
-  return width<T> * (coefficients + (block + 1) * (2 * n + 2 * m + o));
+  return width<T> * ((n + o) * (n + m) + block * (n + m) + (block + 1) * (n + m + o));
 }
 
+// What both passes need: the lanes, their coefficients, and the states at the joints.
 template <class T>
 struct GroupState {
   using V = Vector<T>;
   const Problem<T>& p;
   Group<T> group;
   int64_t n, m, o;
-  Recurrence<T> step;
   Scratch<T> scratch;
-  Grid<T> A, B, C, D;
+  Grid<T> to_state;  // (A B)' forwards, (A; C) backwards: from a row to the next state
+  Grid<T> to_other;  // (C D)' forwards, (B; D) backwards: from a row to outputs, or to gradients of inputs
   Grid<T> joint;
 
-  // With `transposed` the coefficients are those of  x[k+1] = x[k] A' + u[k] B'  for states and inputs that are rows.
-  GroupState(const Pass<T>& pass, int64_t index, T* memory, bool transposed)
+  GroupState(const Pass<T>& pass, int64_t index, T* memory, bool backwards)
       : p(pass.problem), group(pass.plan, index), n(p.states), m(p.inputs), o(p.outputs),
-        step(recurrence<T>(p.form, n)), scratch{reinterpret_cast<V*>(memory)},
+        scratch{reinterpret_cast<V*>(memory)}, to_state(scratch.take(n + (backwards ? o : m), n)),
+        to_other(backwards ? scratch.take(n + o, m) : scratch.take(n + m, o)),
         joint(grid<T>(reinterpret_cast<V*>(pass.joints) + index * n, n)) {
-    A = coefficients(p.A, n, n, transposed);
-    B = coefficients(p.B, n, m, transposed);
-    C = coefficients(p.C, o, n, transposed);
-    D = coefficients(p.D, o, m, transposed);
-    const Grid<T> rows = transposed ? A.transposed() : A;
+    const Grid<T> A = backwards ? to_state : to_state.transposed();
+    const Grid<T> B = backwards ? to_other : to_state.part(n, 0).transposed();
+    const Grid<T> C = backwards ? to_state.part(n, 0) : to_other.transposed();
+    const Grid<T> D = backwards ? to_other.part(n, 0) : to_other.part(n, 0).transposed();
+    read(A, p.A, n, n), read(B, p.B, n, m), read(C, p.C, o, n), read(D, p.D, o, m);
+    if (p.form == Form::dense) return;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j)
-        if (!in_form(p.form, i, j)) rows(i, j) = V{};
+        if (!in_form(p.form, i, j)) A(i, j) = V{};
   }
 
-  Grid<T> coefficients(const View<const T>& view, int64_t rows, int64_t columns, bool transposed) {
-    if (!view) return {};
-    const Grid<T> out = transposed ? scratch.take(columns, rows) : scratch.take(rows, columns);
-    read(transposed ? out.transposed() : out, LaneView<T>(view, group, false), 0, rows, columns);
-    return out;
+  void read(Grid<T> out, const View<const T>& view, int64_t rows, int64_t columns) const {
+    if (view) LaneView<T>(view, group, columns, false).read(out, 0, rows);
   }
 };
 
@@ -180,24 +156,25 @@ V select(V flags, V yes, V no) {
 template <class T>
 void forward(const Pass<T>& pass, int64_t index, T* memory) {
   using V = Vector<T>;
-  GroupState<T> s(pass, index, memory, true);
+  GroupState<T> s(pass, index, memory, false);
+  const Problem<T>& p = s.p;
   const int64_t n = s.n, m = s.m, o = s.o;
-  const LaneView<T> inputs(s.p.u, s.group, true), states(s.p.x, s.group, true), outputs(s.p.y, s.group, true);
-  const Grid<T> u = s.scratch.take(block, m), y = s.scratch.take(block, o), x = s.scratch.take(block + 1, n);
+  const LaneView<T> inputs(p.u, s.group, m, true), states(p.x, s.group, n, true), outputs(p.y, s.group, o, true);
+  const Grid<T> x = s.scratch.take(block + 1, n + m), u = x.part(0, n), y = s.scratch.take(block, o);
+  const Recurrence<T> advance_states = recurrence<1, T>(p.form, n);
 
   auto advance = [&](int64_t k, int64_t count, const V* flags) {
+    auto write = [&](const LaneView<T>& view, Grid<T> in) {
+      if (!view || pass.joints_only) return;
+      flags ? view.write_flagged(in, k, *flags) : view.write(in, k, count);
+    };
     copy(x, s.joint, 1, n);
-    read(u, inputs, k, count, m);
-    s.B.data ? multiply(x.from_row(1), u, s.B, count, m, n, false) : copy(x.from_row(1), u, count, n);
-    s.step.forward(s.A, x, n, count);
-    if (states && !pass.joints_only) write(states, x, k, count, n, flags);
-    if (outputs && !pass.joints_only) {
-      if (s.C.data) {
-        multiply(y, x, s.C, count, n, o, false);
-        if (s.D.data) multiply(y, u, s.D, count, m, o, true);
-      }
-      write(outputs, s.C.data ? y : x, k, count, o, flags);
-    }
+    inputs.read(u, k, count);
+    if (!p.B) copy(x.part(1, 0), u, count, n);
+    advance_states(s.to_state, x, n, p.B ? m : 0, count);
+    write(states, x);
+    if (p.C && p.y && !pass.joints_only) multiply(y, x, s.to_other, count, p.D ? n + m : n, o, false);
+    write(outputs, p.C ? y : x);
     for (int64_t i = 0; i < n; ++i) s.joint(0, i) = flags ? select(*flags, x(count, i), x(0, i)) : x(count, i);
   };
 
@@ -209,44 +186,52 @@ void forward(const Pass<T>& pass, int64_t index, T* memory) {
 template <class T>
 void backward(const Pass<T>& pass, int64_t index, T* memory) {
   using V = Vector<T>;
-  GroupState<T> s(pass, index, memory, false);
+  GroupState<T> s(pass, index, memory, true);
+  const Problem<T>& p = s.p;
   const int64_t n = s.n, m = s.m, o = s.o;
-  const LaneView<T> inputs(s.p.u, s.group, true), output_bars(s.p.y_bar, s.group, true);
-  const LaneView<T> states(s.p.x, s.group, true), input_bars(s.p.u_bar, s.group, true);
-  const Grid<T> u = s.scratch.take(block, m), g = s.scratch.take(block, o), l = s.scratch.take(block + 1, n);
-  const Grid<T> x = s.scratch.take(block, n), u_bar = s.scratch.take(block, m);
+  const LaneView<T> inputs(p.u, s.group, m, true), output_bars(p.y_bar, s.group, o, true);
+  const LaneView<T> states(p.x, s.group, n, true), input_bars(p.u_bar, s.group, m, true);
+  const Grid<T> l = s.scratch.take(block + 1, n + o), after = l.part(1, 0), y_bar = after.part(0, n);
+  const Grid<T> x = s.scratch.take(block, n + m), u = x.part(0, n);
+  const Recurrence<T> retreat_costates = recurrence<-1, T>(p.form, n);
 
-  V* sums = reinterpret_cast<V*>(pass.gradients) + index * pass.entries();
-  const Grid<T> A_bar = grid<T>(sums, n), B_bar = grid<T>(A_bar.data + n * n, m);
-  const Grid<T> C_bar = grid<T>(B_bar.data + n * m, n), D_bar = grid<T>(C_bar.data + o * n, m);
-  if (!pass.joints_only) set_zero(grid<T>(sums, pass.entries()), 1, pass.entries());
+  const Grid<T> sums = grid<T>(reinterpret_cast<V*>(pass.gradients) + index * pass.entries(), n + m);
+  if (!pass.joints_only) set_zero(sums, n + o, n + m);
+  const bool through_C = p.C && p.y_bar, through_D = p.D && p.y_bar;
+  const bool wants_x = p.A_bar || p.C_bar, wants_u = p.B_bar || p.D_bar;
 
   auto retreat = [&](int64_t k, int64_t count, const V* flags) {
     for (int64_t i = 0; i < n; ++i) l(count, i) = flags ? select(*flags, s.joint(0, i), V{}) : s.joint(0, i);
-    if (!s.p.y_bar) {
-      set_zero(l, count, n);
-    } else {
-      read(g, output_bars, k, count, o);
+    if (p.y_bar) {
+      output_bars.read(y_bar, k, count);
       if (flags)
-        for (int64_t i = 0; i < o; ++i) g(0, i) = select(*flags, g(0, i), V{});
-      s.C.data ? multiply(l, g, s.C, count, o, n, false) : copy(l, g, count, n);
+        for (int64_t i = 0; i < o; ++i) y_bar(0, i) = select(*flags, y_bar(0, i), V{});
+      if (!p.C) copy(l, y_bar, count, n);
+    } else {
+      set_zero(l, count, n);
     }
-    s.step.backward(s.A, l, n, count);
-    if (!pass.joints_only) {
-      const Grid<T> after = l.from_row(1);
-      if (s.p.A_bar || s.p.C_bar) read(x, states, k, count, n);
-      if (s.p.A_bar) multiply(A_bar, after.transposed(), x, n, count, n, true);
-      if (s.p.B_bar || s.p.D_bar) read(u, inputs, k, count, m);
-      if (s.p.B_bar) multiply(B_bar, after.transposed(), u, n, count, m, true);
-      if (s.p.C_bar && s.p.y_bar) multiply(C_bar, g.transposed(), x, o, count, n, true);
-      if (s.p.D_bar && s.p.y_bar) multiply(D_bar, g.transposed(), u, o, count, m, true);
-      if (s.p.u_bar) {
-        s.B.data ? multiply(u_bar, after, s.B, count, n, m, false) : copy(u_bar, after, count, n);
-        if (s.D.data && s.p.y_bar) multiply(u_bar, g, s.D, count, o, m, true);
-        write(input_bars, u_bar, k, count, m, flags);
-      }
-    }
+    retreat_costates(s.to_state, l.part(count, 0), n, through_C ? o : 0, count);
     for (int64_t i = 0; i < n; ++i) s.joint(0, i) = flags ? select(*flags, l(0, i), s.joint(0, i)) : l(0, i);
+    if (pass.joints_only) return;
+
+    if (wants_x) {
+      states.read(x, k, count);
+      multiply(sums, after.transposed(), x, through_C && p.C_bar ? n + o : n, count, n, true);
+    }
+    if (wants_u) {
+      inputs.read(u, k, count);
+      multiply(sums.part(0, n), after.transposed(), u, through_D && p.D_bar ? n + o : n, count, m, true);
+    }
+    if (p.u_bar) {
+      const Grid<T> u_bar = u;  // u itself has been used
+      if (p.B) {
+        multiply(u_bar, after, s.to_other, count, through_D ? n + o : n, m, false);
+      } else {
+        copy(u_bar, after, count, n);
+        if (through_D) multiply(u_bar, y_bar, s.to_other.part(n, 0), count, o, m, true);
+      }
+      flags ? input_bars.write_flagged(u_bar, k, *flags) : input_bars.write(u_bar, k, count);
+    }
   };
 
   const int64_t whole = pass.plan.length - pass.plan.uneven;
@@ -255,9 +240,17 @@ void backward(const Pass<T>& pass, int64_t index, T* memory) {
     retreat(k, k + block < whole ? block : whole - k, nullptr);
 }
 
+// In powers.cpp.
+template <class T>
+int64_t powers_scratch(int64_t n);
+template <class T>
+bool powers_prove(const Powers<T>&, int64_t model, T* scratch);
+
 extern const Kernel<float> kernel_of_float;
 extern const Kernel<double> kernel_of_double;
-const Kernel<float> kernel_of_float = {width<float>, scratch_size<float>, forward<float>, backward<float>};
-const Kernel<double> kernel_of_double = {width<double>, scratch_size<double>, forward<double>, backward<double>};
+const Kernel<float> kernel_of_float = {width<float>,    scratch_size<float>,   forward<float>,
+                                       backward<float>, powers_scratch<float>, powers_prove<float>};
+const Kernel<double> kernel_of_double = {width<double>,    scratch_size<double>,   forward<double>,
+                                         backward<double>, powers_scratch<double>, powers_prove<double>};
 
 }  // namespace schurfire::SCHURFIRE_INSTRUCTIONS

@@ -1,17 +1,15 @@
-// Handlers for XLA's foreign function interface: the two computations as operations of a compiled program.
+// Handlers for XLA's foreign function interface: the computations as operations of a compiled program.
 //
 // Logical shapes, for R models and S sequences: A (R, n, n), B (R, n, m), C (R, o, n), D (R, o, m), x0 (R, S, n) and
 // u (R, S, N, m), or u (1, S, N, m) where all models share it; y (R, S, N, o). An absent argument has no elements.
 // With `models_innermost` the axes lie in memory in the reverse order of importance to the lanes: (.., .., S, R).
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "entry.hpp"
+#include "tasks.hpp"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -36,34 +34,15 @@ schurfire::Parallel pool_for(ffi::ThreadPool& pool, int64_t operations) {
       for (int64_t i = 0; i < count; ++i) work(i);
     };
   return [&pool, helpers](int64_t count, const std::function<void(int64_t)>& work) {
-    struct State {
-      std::atomic<int64_t> next{0};
-      int64_t done = 0;
-      std::exception_ptr failure;
-      std::mutex mutex;
-      std::condition_variable all_done;
-    };
-    auto state = std::make_shared<State>();
-    // A helper that starts after everything is taken touches nothing but `state`, which it keeps alive.
-    auto drain = [state, count, &work] {
-      for (int64_t i = state->next++; i < count; i = state->next++) {
-        std::exception_ptr failure;
-        try {
-          work(i);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-        std::lock_guard<std::mutex> lock(state->mutex);
-        if (failure) state->failure = failure;
-        if (++state->done == count) state->all_done.notify_all();
-      }
-    };
+    const auto tasks = std::make_shared<schurfire::Tasks>(count, work);  // lives until the last helper has looked at it
     const int64_t threads = std::min<int64_t>({helpers, count - 1, pool.num_threads() - 1});
-    for (int64_t i = 0; i < threads; ++i) pool.Schedule(decltype(drain)(drain));  // a copy
-    drain();
-    std::unique_lock<std::mutex> lock(state->mutex);
-    state->all_done.wait(lock, [&] { return state->done == count; });
-    if (state->failure) std::rethrow_exception(state->failure);
+    try {
+      for (int64_t i = 0; i < threads; ++i) pool.Schedule([tasks] { tasks->help(); });
+    } catch (const std::exception&) {
+      // No memory for more helpers: this thread does the work.
+    }
+    tasks->help();
+    tasks->wait();
   };
 }
 
@@ -109,8 +88,8 @@ struct Arguments {
 
   Arguments(Buffer A, Buffer B, Buffer C, Buffer D, Buffer u, Buffer x0, int32_t form, bool models_innermost)
       : layout{models_innermost} {
-    if (A.dimensions().size() != 3 || u.dimensions().size() != 4) {
-      error = ffi::Error::InvalidArgument("schurfire: A must have 3 axes and u 4");
+    if (A.dimensions().size() != 3 || u.dimensions().size() != 4 || (!is_absent(C) && C.dimensions().size() != 3)) {
+      error = ffi::Error::InvalidArgument("schurfire: A and C must have 3 axes and u 4");
       return;
     }
     const auto a = A.dimensions(), w = u.dimensions();
@@ -205,6 +184,28 @@ ffi::Error differentiate(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Buffer<
   return in.compute(pool, schurfire::differentiate<typename Arguments<type>::T>);
 }
 
+template <ffi::DataType type>
+ffi::Error prove(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Result<ffi::Buffer<ffi::PRED>> proven, double centre,
+                 double scale, double lost, double doubt, int32_t squarings, bool models_innermost) {
+  using T = ffi::NativeType<type>;
+  const auto axes = A.dimensions();
+  if (axes.size() != 3 || axes[1] != axes[2] || axes[0] < 1 || axes[1] < 1 ||
+      proven->element_count() != static_cast<size_t>(axes[0]))
+    return ffi::Error::InvalidArgument("schurfire: A must be (R, n, n) and the flags (R,)");
+  schurfire::Powers<T> powers{};
+  powers.A = constant(Layout<T>{models_innermost}.matrix(A.typed_data(), axes[0], axes[1], axes[1]));
+  powers.n = axes[1], powers.models = axes[0];
+  powers.centre = static_cast<T>(centre), powers.scale = static_cast<T>(scale), powers.lost = static_cast<T>(lost);
+  powers.doubt = static_cast<T>(doubt), powers.squarings = squarings;
+  powers.proven = reinterpret_cast<uint8_t*>(proven->typed_data());
+  try {
+    schurfire::prove(powers, pool_for(pool, schurfire::operations(powers)));
+  } catch (const std::exception& exception) {
+    return ffi::Error::Internal(std::string("schurfire: ") + exception.what());
+  }
+  return ffi::Error::Success();
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -242,6 +243,17 @@ ffi::Error differentiate(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Buffer<
                                     .Ret<ffi::Buffer<type>>()                                   \
                                     .Ret<ffi::Buffer<type>>()                                   \
                                     .Attr<int32_t>("form")                                      \
+                                    .Attr<bool>("models_innermost"));                           \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(schurfire_xla_prove_##suffix, prove<type>,                      \
+                                ffi::Ffi::Bind()                                                \
+                                    .Ctx<ffi::ThreadPool>()                                     \
+                                    .Arg<ffi::Buffer<type>>()                                   \
+                                    .Ret<ffi::Buffer<ffi::PRED>>()                              \
+                                    .Attr<double>("centre")                                     \
+                                    .Attr<double>("scale")                                      \
+                                    .Attr<double>("lost")                                       \
+                                    .Attr<double>("doubt")                                      \
+                                    .Attr<int32_t>("squarings")                                 \
                                     .Attr<bool>("models_innermost"));
 
 SCHURFIRE_HANDLERS(f32, ffi::F32)

@@ -45,7 +45,7 @@ def _call(name: str, arrays: dict[str, Any], results: dict[str, tuple[int, ...] 
     operands = {key: absent if array is None else array for key, array in arrays.items()}
     shapes = {key: (0,) if shape is None else shape for key, shape in results.items()}
     call = jax.ffi.ffi_call(
-        _target(name, np.dtype(dtype).name),
+        target(name, np.dtype(dtype).name),
         [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values()],
         input_layouts=[_layout(key, array.ndim, models_innermost) for key, array in operands.items()],
         output_layouts=[_layout(key, len(shape), models_innermost) for key, shape in shapes.items()],
@@ -64,7 +64,8 @@ def _layout(key: str, axes: int, models_innermost: bool) -> tuple[int, ...]:
 
 
 @functools.cache
-def _target(name: str, dtype: str) -> str:
+def target(name: str, dtype: str) -> str:
+    """The name under which XLA knows one of the library's computations."""
     import jax
 
     suffix = {"float32": "f32", "float64": "f64"}[dtype]
