@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-BACKEND_TESTS := tests/layers/test_state_space.py
+BACKEND_TESTS := tests/layers/test_state_space.py tests/native/test_torch_autograd.py
 NATIVE := CMakeLists.txt $(wildcard src/schurfire/native/*.cpp src/schurfire/native/*.hpp)
 
-.PHONY: demo test test-slow test-torch test-tensorflow lint types contract check bench experiments smoke clean
+.PHONY: demo test test-slow test-torch test-tensorflow sanitize lint types contract check bench experiments smoke clean
 
 demo: $(READY)
 	$(BIN)/schurfire demo --out demo
@@ -26,6 +26,12 @@ test-torch: $(READY)
 test-tensorflow: $(READY)
 	$(BIN)/python -c "import tensorflow" 2>/dev/null || $(BIN)/pip install --quiet tensorflow-cpu==2.21.0
 	KERAS_BACKEND=tensorflow $(BIN)/python -m pytest -q tests/test_tensor_backends.py $(BACKEND_TESTS)
+
+# The native recurrence under the address and undefined-behaviour sanitizers, with every instruction set there is.
+sanitize:
+	cmake -S . -B build/sanitize -DSCHURFIRE_SANITIZE=ON
+	cmake --build build/sanitize -j 2
+	for i in avx512 avx2 baseline; do SCHURFIRE_INSTRUCTIONS=$$i build/sanitize/driver 300 || exit 1; done
 
 lint: $(READY)
 	$(BIN)/ruff check .

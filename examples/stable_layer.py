@@ -1,7 +1,7 @@
 """A stable layer inside an ordinary Keras model, on any backend.
 
-Run it with ``KERAS_BACKEND=jax``, ``torch`` or ``tensorflow``. The data come from a Wiener system: a linear system whose
-output passes a saturation. The model is one stable linear layer followed by a small network.
+Run it with ``KERAS_BACKEND=jax``, ``torch`` or ``tensorflow``. The data come from a Wiener system: a linear system
+whose output passes a saturation. The model is one stable linear layer followed by a small network.
 """
 
 import os
@@ -38,13 +38,13 @@ def main() -> None:
     model.compile(keras.optimizers.Adam(1e-2), "mse")
     model.fit(u, y, batch_size=8, epochs=200, verbose=0)
     layer = model.layers[0]
-    print(
-        f"on {keras.backend.backend()}: NMSE of new data {float(sf.metrics.nmse(y_new, model.predict(u_new, verbose=0))[0]):.4f}"
-    )
+    error = sf.metrics.nmse(y_new, model.predict(u_new, verbose=0))[0]
+    print(f"on {keras.backend.backend()}: NMSE of new data {error:.4f}")
     print("trained:", layer.certify())
 
-    layer.set_weights([100 * w for w in layer.get_weights()])  # whatever the weights hold ...
-    print("garbage:", layer.certify())  # ... the matrix in use is stable
+    # Whatever the weights hold, the matrix in use is stable:
+    layer.set_weights([100 * w for w in layer.get_weights()])
+    print("garbage:", layer.certify())
     print(layer.to_system(dt=0.01))
 
 

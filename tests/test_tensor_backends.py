@@ -11,6 +11,7 @@ from schurfire.exact import block_inside
 from schurfire.kernels.projection import project_factor, project_matrix
 from schurfire.namespaces import keras_namespace
 from schurfire.stability.schur_form import diagonal_blocks
+from tests.kernels.recurrence_battery import RecurrenceBattery
 
 DTYPES = ("float32", "float64")
 
@@ -115,3 +116,7 @@ def test_nearest_orthogonal(dtype, method):
 def test_a_tensor_with_nan_is_refused():
     with pytest.raises(sf.InvalidInputError, match="finite"):
         sf.nearest_stable_block(_tensor(np.full((2, 2), np.nan)))
+
+
+class TestRecurrence(RecurrenceBattery):
+    """The recurrence, its methods and forms, and their derivatives."""

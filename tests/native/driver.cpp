@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "powers.hpp"
 #include "problem.hpp"
 
 using schurfire::Form;
+using schurfire::Powers;
 using schurfire::Problem;
 using schurfire::View;
 
@@ -22,6 +24,8 @@ const char* schurfire_respond_f32(const Problem<float>*, int64_t);
 const char* schurfire_respond_f64(const Problem<double>*, int64_t);
 const char* schurfire_differentiate_f32(const Problem<float>*, int64_t);
 const char* schurfire_differentiate_f64(const Problem<double>*, int64_t);
+const char* schurfire_prove_f32(const Powers<float>*, int64_t);
+const char* schurfire_prove_f64(const Powers<double>*, int64_t);
 }
 
 namespace {
@@ -30,6 +34,9 @@ const char* respond(const Problem<float>& p, int64_t threads) { return schurfire
 const char* respond(const Problem<double>& p, int64_t threads) { return schurfire_respond_f64(&p, threads); }
 const char* differentiate(const Problem<float>& p, int64_t threads) { return schurfire_differentiate_f32(&p, threads); }
 const char* differentiate(const Problem<double>& p, int64_t threads) { return schurfire_differentiate_f64(&p, threads); }
+
+const char* prove(const Powers<float>& p, int64_t threads) { return schurfire_prove_f32(&p, threads); }
+const char* prove(const Powers<double>& p, int64_t threads) { return schurfire_prove_f64(&p, threads); }
 
 std::mt19937 generator(0);
 
@@ -232,6 +239,58 @@ void test_drawn() {
   test<T>(z, static_cast<Layout>(draw(0, 2)), draw(1, 2));
 }
 
+// The least row-sum norm of  A^(2^k), k <= squarings,  or infinity.
+double least_norm(Array<double>& A, int64_t model, int squarings) {
+  const int64_t n = A.rows;
+  std::vector<double> power(n * n), square(n * n);
+  for (int64_t i = 0; i < n * n; ++i) power[i] = A(model, 0, i / n, i % n);
+  double least = INFINITY;
+  for (int k = 0; k <= squarings; ++k, power = square) {
+    double norm = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < n; ++j) sum += std::fabs(power[i * n + j]);
+      norm = std::fmax(norm, sum);
+    }
+    least = std::fmin(least, norm);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        square[i * n + j] = 0;
+        for (int64_t l = 0; l < n; ++l) square[i * n + j] += power[i * n + l] * power[l * n + j];
+      }
+  }
+  return least;
+}
+
+// The library may take the norm of rows or of columns. Proven must be what both prove at once with a margin, and nothing
+// that neither proves; between lies what rounding errors hide in single precision.
+template <class T>
+void test_powers() {
+  const int64_t n = draw(1, 20), R = draw(1, 40);
+  const Layout layout = static_cast<Layout>(draw(0, 2));
+  Array<T> A(R, 1, n, n, layout);
+  A.fill(1);
+  Array<double> exact(R, 1, n, n, Layout::rows), turned(R, 1, n, n, Layout::rows);
+  A.each([&](T& entry, int64_t r, int64_t, int64_t i, int64_t j) {
+    entry *= T(0.1 + 1.2 * double(r) / double(R)) / T(std::sqrt(double(n)));
+    exact(r, 0, i, j) = turned(r, 0, j, i) = double(entry);
+  });
+  constexpr int guards = 64, squarings = 10;
+  std::vector<uint8_t> flags(R + 2 * guards, 7);
+  const Powers<T> question{A.constant(), n, R, T(0), T(1), T(0), T(1), squarings, flags.data() + guards};
+  if (const char* fault = prove(question, draw(1, 2))) fail(fault, "powers");
+  for (int64_t r = 0; r < R; ++r) {
+    const bool is_clear = std::fmax(least_norm(exact, r, 0), least_norm(turned, r, 0)) < 0.9;
+    const bool is_possible = std::fmin(least_norm(exact, r, squarings), least_norm(turned, r, squarings)) < 1;
+    const int proven = flags[guards + r];
+    if (proven > 1 || (proven == 0 && is_clear) || (proven == 1 && !is_possible))
+      fail("a wrong answer", "powers of " + std::to_string(n) + " states");
+    flags[guards + r] = 7;
+  }
+  for (uint8_t flag : flags)
+    if (flag != 7) fail("a flag written outside", "powers");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -241,6 +300,6 @@ int main(int, char** arguments) {
     test<float>({64, 1, 2000, 5, 3, 3, Form::dense, true, true, true, true, false}, layout, 2);
     test<double>({33, 1, 2001, 4, 3, 2, Form::quasi_triangular, true, true, true, false, true}, layout, 2);
   }
-  for (int i = 0; i < problems; ++i) test_drawn<float>(), test_drawn<double>();
-  std::printf("%s: %d problems agree\n", schurfire_instruction_set(), 2 * problems + 4);
+  for (int i = 0; i < problems; ++i) test_drawn<float>(), test_drawn<double>(), test_powers<float>(), test_powers<double>();
+  std::printf("%s: %d problems agree\n", schurfire_instruction_set(), 4 * problems + 4);
 }

@@ -79,7 +79,7 @@ def update(optimizer: Any, variables: list[Any], layout: Layout, replicas: int) 
 
 
 def retraction(variables: list[Any], layout: Layout, kind: type = object) -> Callable[[Array], Array]:
-    """What the variables' constraints of this kind do to ``theta``; those marked ``batched`` take all replicas at once."""
+    """What the variables' constraints of this kind do to ``theta``; those marked ``batched`` take all at once."""
     rows = zip(variables, layout.rows(), layout.shapes, strict=True)
     constrained = [
         (v.constraint, place, shape)

@@ -16,7 +16,7 @@ import numpy as np
 
 from schurfire.exact import representable
 from schurfire.kernels.bounds import bound_by_squaring
-from schurfire.kernels.native_powers import Question, is_available, proven_by_library
+from schurfire.kernels.native_matrices import PowerBound, is_available, proven_by_library
 from schurfire.kernels.projection import project_matrix
 from schurfire.namespaces import Array, batched, dtype_name, finfo, kernel, namespace, with_gradient_of
 from schurfire.regions import UNIT_DISC, Disc
@@ -77,21 +77,21 @@ def _proven(xp: Any, A: Array, region: Disc, margins: int) -> Array:
     n, tiny = A.shape[-1], float(finfo(A).tiny)
     disc, margin = _within(region, A), _margin(A, region)
     scale = 1 / (disc.radius * (1 - margins * margin))
-    question = Question(disc.centre, scale, 4 * n * tiny * (1 + 1 / disc.radius), _DOUBT, _SQUARINGS)
-    return proven_by_library(A, question) if is_available(A) else _proven_in_portable_operations(xp, A, question)
+    bound = PowerBound(disc.centre, scale, 4 * n * tiny * (1 + 1 / disc.radius), _DOUBT, _SQUARINGS)
+    return proven_by_library(A, bound) if is_available(A) else _proven_in_portable_operations(xp, A, bound)
 
 
-def _proven_in_portable_operations(xp: Any, A: Array, question: Question) -> Array:
+def _proven_in_portable_operations(xp: Any, A: Array, bound: PowerBound) -> Array:
     n, unit, tiny = A.shape[-1], float(finfo(A).eps) / 2, float(finfo(A).tiny)
     g = 1.01 * (n + 4) * unit
     upward = 1 + 2 * g + 8 * unit
-    C = shifted(A, question.centre) * question.scale
+    C = shifted(A, bound.centre) * bound.scale
 
     def verdict(C: Array, err: Array) -> Array:
-        return _norm(xp, C) * upward + question.doubt * err < 1
+        return _norm(xp, C) * upward + bound.doubt * err < 1
 
     def undecided(k: Array, _C: Array, _err: Array, proven: Array) -> Array:
-        return (k < question.squarings) & xp.any(~proven)
+        return (k < bound.squarings) & xp.any(~proven)
 
     def square(k: Array, C: Array, err: Array, proven: Array) -> tuple[Array, ...]:
         norm = _norm(xp, C) * upward
@@ -100,7 +100,7 @@ def _proven_in_portable_operations(xp: Any, A: Array, question: Question) -> Arr
         return k + 1, C, err, proven | verdict(C, err)
 
     # The shift, the reciprocal and the product with it round once each; entries that are flushed to zero: n in a row.
-    err = 4 * unit * _norm(xp, C) + question.lost
+    err = 4 * unit * _norm(xp, C) + bound.lost
     proven = xp.while_loop(undecided, square, (np.int32(0), C, err, verdict(C, err)))[3]
     return proven & xp.all(xp.isfinite(A), axis=(-2, -1))
 

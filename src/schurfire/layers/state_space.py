@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from schurfire.errors import InvalidInputError, invalid
+from schurfire.kernels.small_products import product
 from schurfire.layers import checks
 from schurfire.layers.initial_systems import Sizes, given_start, matrices_of, random_start
 from schurfire.layers.known_entries import KnownEntries
@@ -272,7 +273,7 @@ class StateSpace(keras.layers.Layer):
         C = None if self.C is None else self._known.hold("C", _tensor(self.C))
         D = None if self.D is None else self._known.hold("D", _tensor(self.D))
         if Z is not None:
-            B, C = xp.matmul(xp.swapaxes(Z, -1, -2), B), Z if C is None else xp.matmul(C, Z)
+            B, C = product(xp.swapaxes(Z, -1, -2), B), Z if C is None else product(C, Z)
         return Matrices(self._known.hold("A", A), B, C, D, Z)
 
     def _state_weights(self) -> dict[str, Array]:

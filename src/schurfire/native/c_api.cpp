@@ -15,6 +15,7 @@
 
 namespace {
 
+using schurfire::Orthogonal;
 using schurfire::Powers;
 using schurfire::Problem;
 
@@ -50,11 +51,26 @@ const char* guarded(const Problem<T>* problem, int64_t threads, Computation comp
   }
 }
 
+using schurfire::fault_of_stack;
+
 template <class T>
 const char* prove(const Powers<T>* powers, int64_t threads) {
-  if (powers->n < 1 || powers->models < 1 || !powers->A || !powers->proven) return "a size is not positive";
+  if (!powers->A || !powers->proven) return "an array is missing";
+  if (const char* fault = fault_of_stack(powers->models, powers->n)) return fault;
   try {
     schurfire::prove(*powers, threads_for(schurfire::operations(*powers), threads));
+    return nullptr;
+  } catch (const std::exception&) {
+    return "not enough memory";
+  }
+}
+
+template <class T>
+const char* orthogonalise(const Orthogonal<T>* matrices, int64_t threads) {
+  if (!matrices->Z || !matrices->Q || !matrices->near) return "an array is missing";
+  if (const char* fault = fault_of_stack(matrices->models, matrices->n)) return fault;
+  try {
+    schurfire::orthogonalise(*matrices, threads_for(schurfire::operations(*matrices), threads));
     return nullptr;
   } catch (const std::exception&) {
     return "not enough memory";
@@ -74,6 +90,9 @@ SCHURFIRE_EXPORT const char* schurfire_instruction_set() { return schurfire::ins
   }                                                                                                                \
   SCHURFIRE_EXPORT const char* schurfire_prove_##suffix(const Powers<T>* powers, int64_t threads) {                \
     return prove(powers, threads);                                                                                 \
+  }                                                                                                                \
+  SCHURFIRE_EXPORT const char* schurfire_orthogonalise_##suffix(const Orthogonal<T>* matrices, int64_t threads) {  \
+    return orthogonalise(matrices, threads);                                                                       \
   }
 
 SCHURFIRE_C_API(float, f32)

@@ -226,6 +226,17 @@ void clear_outside(const Problem<T>& p) {
           p.A_bar.data[i * p.A_bar.row + j * p.A_bar.column + model * p.A_bar.model] = T(0);
 }
 
+// work(model, scratch memory) for each model.
+template <class T, class Work>
+void of_each_model(int64_t models, int64_t scratch, const Parallel& parallel, Work work) {
+  constexpr int64_t together = 4;  // models that share scratch memory
+  parallel((models + together - 1) / together, [&](int64_t task) {
+    const Buffer<T> memory(scratch);
+    const int64_t last = std::min(models, (task + 1) * together);
+    for (int64_t model = task * together; model < last; ++model) work(model, memory.data());
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -280,15 +291,22 @@ void differentiate(const Problem<T>& p, const Parallel& parallel) {
   clear_outside(p);
 }
 
+const char* fault_of_stack(int64_t models, int64_t n) {
+  if (models < 1 || n < 1) return "a size is not positive";
+  return n > 20'000 || models > (int64_t(1) << 60) / (16 * n * n * n) ? "the sizes are too large" : nullptr;
+}
+
 template <class T>
 void prove(const Powers<T>& powers, const Parallel& parallel) {
-  const int64_t scratch = kernel<T>().powers_scratch(powers.n);
-  constexpr int64_t together = 16;  // models that share scratch memory
-  parallel((powers.models + together - 1) / together, [&](int64_t task) {
-    const Buffer<T> memory(scratch);
-    const int64_t last = std::min(powers.models, (task + 1) * together);
-    for (int64_t model = task * together; model < last; ++model)
-      powers.proven[model] = kernel<T>().powers_prove(powers, model, memory.data());
+  of_each_model<T>(powers.models, kernel<T>().powers_scratch(powers.n), parallel, [&](int64_t model, T* scratch) {
+    powers.proven[model] = kernel<T>().powers_prove(powers, model, scratch);
+  });
+}
+
+template <class T>
+void orthogonalise(const Orthogonal<T>& matrices, const Parallel& parallel) {
+  of_each_model<T>(matrices.models, kernel<T>().orthogonal_scratch(matrices.n), parallel, [&](int64_t model, T* scratch) {
+    matrices.near[model] = kernel<T>().orthogonalise(matrices, model, scratch);
   });
 }
 
@@ -305,7 +323,8 @@ const char* instruction_set() {
   template int64_t operations<T>(const Problem<T>&);                   \
   template void respond<T>(const Problem<T>&, const Parallel&);        \
   template void differentiate<T>(const Problem<T>&, const Parallel&);  \
-  template void prove<T>(const Powers<T>&, const Parallel&);
+  template void prove<T>(const Powers<T>&, const Parallel&);           \
+  template void orthogonalise<T>(const Orthogonal<T>&, const Parallel&);
 
 SCHURFIRE_INSTANTIATE(float)
 SCHURFIRE_INSTANTIATE(double)

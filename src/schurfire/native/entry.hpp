@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "orthogonal.hpp"
 #include "powers.hpp"
 #include "problem.hpp"
 
@@ -28,9 +29,16 @@ void respond(const Problem<T>& problem, const Parallel& parallel);
 template <class T>
 void differentiate(const Problem<T>& problem, const Parallel& parallel);
 
+// Why a stack of so many matrices of order n cannot be treated; null if it can.
+const char* fault_of_stack(int64_t models, int64_t n);
+
 // Which models are proven.
 template <class T>
 void prove(const Powers<T>& powers, const Parallel& parallel);
+
+// The matrices Q, and which were within reach.
+template <class T>
+void orthogonalise(const Orthogonal<T>& matrices, const Parallel& parallel);
 
 // The instruction set in use: "avx512", "avx2" or "baseline".
 const char* instruction_set();

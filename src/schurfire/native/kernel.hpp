@@ -1,6 +1,7 @@
 // What entry.cpp asks of a kernel: one pass over the data of one group of lanes, forwards or backwards.
 #pragma once
 
+#include "orthogonal.hpp"
 #include "plan.hpp"
 #include "powers.hpp"
 #include "problem.hpp"
@@ -26,6 +27,8 @@ struct Kernel {
   void (*backward)(const Pass<T>&, int64_t group, T* scratch);
   int64_t (*powers_scratch)(int64_t n);  // likewise
   bool (*powers_prove)(const Powers<T>&, int64_t model, T* scratch);
+  int64_t (*orthogonal_scratch)(int64_t n);
+  bool (*orthogonalise)(const Orthogonal<T>&, int64_t model, T* scratch);
 };
 
 }  // namespace schurfire

@@ -1,4 +1,4 @@
-// The bound of the powers of one matrix. Here the lanes of a vector are neighbouring entries of a row.
+// The bound of the powers of one matrix.
 //
 // In the maximum row-sum norm, with C the computed and B^(2^k) the exact power,
 //
@@ -7,7 +7,7 @@
 // where g bounds the relative rounding error of an inner product of length n, in any order, fused or not. The transposed
 // matrix is squared, so that its row sums are sums of whole vectors.
 #include "kernel.hpp"
-#include "lanes.hpp"
+#include "rows.hpp"
 
 namespace schurfire::SCHURFIRE_INSTRUCTIONS {
 
@@ -16,34 +16,6 @@ constexpr T unit = sizeof(T) == sizeof(float) ? T(0x1p-24) : T(0x1p-53);
 
 template <class T>
 constexpr T tiny = sizeof(T) == sizeof(float) ? T(0x1p-126) : T(0x1p-1022);
-
-// A row-major square matrix whose rows are filled up with zeros to whole vectors.
-template <class T>
-struct Rows {
-  Vector<T>* data;
-  int64_t n, vectors;  // vectors in a row
-
-  Vector<T>& operator()(int64_t i, int64_t j) const { return data[i * vectors + j]; }
-  T& entry(int64_t i, int64_t j) const { return reinterpret_cast<T*>(data + i * vectors)[j]; }
-};
-
-// `rows` rows of  out = C C.
-template <int rows, class T>
-__attribute__((always_inline)) inline void square_rows(Rows<T> out, Rows<T> C, int64_t i) {
-  for (int64_t j = 0; j < C.vectors; ++j) {
-    Vector<T> sum[rows] = {};
-    for (int64_t k = 0; k < C.n; ++k)
-      for (int a = 0; a < rows; ++a) sum[a] += C.entry(i + a, k) * C(k, j);
-    for (int a = 0; a < rows; ++a) out(i + a, j) = sum[a];
-  }
-}
-
-template <class T>
-void square(Rows<T> out, Rows<T> C) {
-  int64_t i = 0;
-  for (; i + 4 <= C.n; i += 4) square_rows<4>(out, C, i);
-  for (; i < C.n; ++i) square_rows<1>(out, C, i);
-}
 
 // The largest sum of absolute values in a column; NaN if any entry is not finite.
 template <class T>
@@ -62,16 +34,16 @@ T column_norm(Rows<T> C) {
 
 template <class T>
 int64_t powers_scratch(int64_t n) {
-  return 2 * n * ((n + width<T> - 1) / width<T>) * width<T>;
+  return 2 * n * vectors_in_row<T>(n) * width<T>;
 }
 
 template <class T>
 bool powers_prove(const Powers<T>& p, int64_t model, T* scratch) {
-  const int64_t n = p.n, vectors = (n + width<T> - 1) / width<T>;
-  Rows<T> C{reinterpret_cast<Vector<T>*>(scratch), n, vectors}, next{C.data + n * vectors, n, vectors};
+  const int64_t n = p.n;
+  Rows<T> C = rows_at(scratch, n), next = rows_at(C.end(), n);
   const T* A = p.A.data + model * p.A.model;
   for (int64_t i = 0; i < n; ++i) {
-    C(i, vectors - 1) = Vector<T>{};
+    C(i, C.vectors - 1) = Vector<T>{};
     for (int64_t j = 0; j < n; ++j) {
       const T entry = A[j * p.A.row + i * p.A.column];
       C.entry(i, j) = (i == j ? entry - p.centre : entry) * p.scale;
@@ -85,7 +57,7 @@ bool powers_prove(const Powers<T>& p, int64_t model, T* scratch) {
     if (norm + p.doubt * err < 1) return true;
     if (k == p.squarings || !(norm - norm == 0)) return false;
     err = ((2 * norm + err) * err + norm * norm * g + flushed * (1 + norm)) * upward;
-    square(next, C);
+    multiply<false>(next, C, C);
     const Rows<T> before = C;
     C = next, next = before;
     norm = column_norm(C) * upward;

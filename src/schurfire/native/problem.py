@@ -26,6 +26,8 @@ class Strided(NamedTuple):
 
 
 class View(ctypes.Structure):
+    """Where an array lies and how its axes are strided, as the library wants it."""
+
     _fields_ = (("data", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("row", "column", "sequence", "model")))
 
 

@@ -240,17 +240,12 @@ void backward(const Pass<T>& pass, int64_t index, T* memory) {
     retreat(k, k + block < whole ? block : whole - k, nullptr);
 }
 
-// In powers.cpp.
-template <class T>
-int64_t powers_scratch(int64_t n);
-template <class T>
-bool powers_prove(const Powers<T>&, int64_t model, T* scratch);
+#define SCHURFIRE_INSTANTIATE(T)                             \
+  template int64_t scratch_size<T>(const Problem<T>&);       \
+  template void forward<T>(const Pass<T>&, int64_t, T*);     \
+  template void backward<T>(const Pass<T>&, int64_t, T*);
 
-extern const Kernel<float> kernel_of_float;
-extern const Kernel<double> kernel_of_double;
-const Kernel<float> kernel_of_float = {width<float>,    scratch_size<float>,   forward<float>,
-                                       backward<float>, powers_scratch<float>, powers_prove<float>};
-const Kernel<double> kernel_of_double = {width<double>,    scratch_size<double>,   forward<double>,
-                                         backward<double>, powers_scratch<double>, powers_prove<double>};
+SCHURFIRE_INSTANTIATE(float)
+SCHURFIRE_INSTANTIATE(double)
 
 }  // namespace schurfire::SCHURFIRE_INSTRUCTIONS

@@ -184,13 +184,28 @@ ffi::Error differentiate(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Buffer<
   return in.compute(pool, schurfire::differentiate<typename Arguments<type>::T>);
 }
 
+template <class Buffer>
+bool is_stack_of_square(const Buffer& A) {
+  const auto axes = A.dimensions();
+  return axes.size() == 3 && axes[1] == axes[2] && !schurfire::fault_of_stack(axes[0], axes[1]);
+}
+
+template <class Computation, class Question>
+ffi::Error answered(ffi::ThreadPool& pool, Computation compute, const Question& question) {
+  try {
+    compute(question, pool_for(pool, schurfire::operations(question)));
+  } catch (const std::exception& exception) {
+    return ffi::Error::Internal(std::string("schurfire: ") + exception.what());
+  }
+  return ffi::Error::Success();
+}
+
 template <ffi::DataType type>
 ffi::Error prove(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Result<ffi::Buffer<ffi::PRED>> proven, double centre,
                  double scale, double lost, double doubt, int32_t squarings, bool models_innermost) {
   using T = ffi::NativeType<type>;
   const auto axes = A.dimensions();
-  if (axes.size() != 3 || axes[1] != axes[2] || axes[0] < 1 || axes[1] < 1 ||
-      proven->element_count() != static_cast<size_t>(axes[0]))
+  if (!is_stack_of_square(A) || proven->element_count() != static_cast<size_t>(axes[0]))
     return ffi::Error::InvalidArgument("schurfire: A must be (R, n, n) and the flags (R,)");
   schurfire::Powers<T> powers{};
   powers.A = constant(Layout<T>{models_innermost}.matrix(A.typed_data(), axes[0], axes[1], axes[1]));
@@ -198,12 +213,26 @@ ffi::Error prove(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Result<ffi::Buf
   powers.centre = static_cast<T>(centre), powers.scale = static_cast<T>(scale), powers.lost = static_cast<T>(lost);
   powers.doubt = static_cast<T>(doubt), powers.squarings = squarings;
   powers.proven = reinterpret_cast<uint8_t*>(proven->typed_data());
-  try {
-    schurfire::prove(powers, pool_for(pool, schurfire::operations(powers)));
-  } catch (const std::exception& exception) {
-    return ffi::Error::Internal(std::string("schurfire: ") + exception.what());
-  }
-  return ffi::Error::Success();
+  return answered(pool, schurfire::prove<T>, powers);
+}
+
+template <ffi::DataType type>
+ffi::Error orthogonalise(ffi::ThreadPool pool, ffi::Buffer<type> Z, ffi::Result<ffi::Buffer<type>> Q,
+                         ffi::Result<ffi::Buffer<ffi::PRED>> near, double reach, double tolerance, int32_t steps,
+                         bool models_innermost) {
+  using T = ffi::NativeType<type>;
+  const auto axes = Z.dimensions();
+  if (!is_stack_of_square(Z) || Q->element_count() != Z.element_count() ||
+      near->element_count() != static_cast<size_t>(axes[0]))
+    return ffi::Error::InvalidArgument("schurfire: Z and Q must be (R, n, n) and the flags (R,)");
+  const Layout<T> layout{models_innermost};
+  schurfire::Orthogonal<T> matrices{};
+  matrices.Z = constant(layout.matrix(Z.typed_data(), axes[0], axes[1], axes[1]));
+  matrices.Q = layout.matrix(Q->typed_data(), axes[0], axes[1], axes[1]);
+  matrices.n = axes[1], matrices.models = axes[0];
+  matrices.reach = static_cast<T>(reach), matrices.tolerance = static_cast<T>(tolerance), matrices.steps = steps;
+  matrices.near = reinterpret_cast<uint8_t*>(near->typed_data());
+  return answered(pool, schurfire::orthogonalise<T>, matrices);
 }
 
 }  // namespace
@@ -254,6 +283,16 @@ ffi::Error prove(ffi::ThreadPool pool, ffi::Buffer<type> A, ffi::Result<ffi::Buf
                                     .Attr<double>("lost")                                       \
                                     .Attr<double>("doubt")                                      \
                                     .Attr<int32_t>("squarings")                                 \
+                                    .Attr<bool>("models_innermost"));                           \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(schurfire_xla_orthogonalise_##suffix, orthogonalise<type>,      \
+                                ffi::Ffi::Bind()                                                \
+                                    .Ctx<ffi::ThreadPool>()                                     \
+                                    .Arg<ffi::Buffer<type>>()                                   \
+                                    .Ret<ffi::Buffer<type>>()                                   \
+                                    .Ret<ffi::Buffer<ffi::PRED>>()                              \
+                                    .Attr<double>("reach")                                      \
+                                    .Attr<double>("tolerance")                                  \
+                                    .Attr<int32_t>("steps")                                     \
                                     .Attr<bool>("models_innermost"));
 
 SCHURFIRE_HANDLERS(f32, ffi::F32)

@@ -4,7 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from schurfire.kernels.native_matrices import Orthogonalisation, is_available, orthogonalised_by_library
 from schurfire.kernels.orthogonal import newton_schulz, orthogonal_step
+from schurfire.kernels.small_products import product
 from schurfire.namespaces import Array, batched, dtype_name, finfo, kernel, namespace, with_gradient_of
 from schurfire.parametrisations.base import Parametrisation, Weights
 from schurfire.parametrisations.even_blocks import stable_blocks, within_structure
@@ -73,8 +75,8 @@ class SchurFactored(Parametrisation):
 def _turning(Z: Array, Q: Array, near: Array) -> Array:
     """Q, with the derivative that takes ``dZ`` to ``Q skew(Q^T dZ)`` where ``near`` holds."""
     xp = namespace(Z)
-    X = xp.matmul(xp.swapaxes(Q, -1, -2), Z - xp.stop_gradient(Z))  # zero, with a derivative
-    return with_gradient_of(Q + xp.matmul(Q, (X - xp.swapaxes(X, -1, -2)) / 2), Q, near)
+    X = product(xp.swapaxes(Q, -1, -2), Z - xp.stop_gradient(Z))  # zero, with a derivative
+    return with_gradient_of(Q + product(Q, (X - xp.swapaxes(X, -1, -2)) / 2), Q, near)
 
 
 @kernel
@@ -85,18 +87,31 @@ def _orthogonalised(Z: Array) -> tuple[Array, Array]:
     """
     xp = namespace(Z)
     Z = xp.settle(Z)
-    near = (_deviation(xp, Z) <= _NEAR)[..., None, None]
-    Q = xp.cond(xp.all(near), lambda: Z, lambda: xp.where(near, Z, _nearest_or_identity(xp, Z)))
+    Q, near = _finished(xp, Z)
+
+    def with_far_ones() -> Array:
+        return xp.where(near[..., None, None], Q, _finished(xp, _nearest_or_identity(xp, Z))[0])
+
+    return xp.cond(xp.all(near), lambda: Q, with_far_ones), near[..., None, None]
+
+
+def _finished(xp: Any, Z: Array) -> tuple[Array, Array]:
+    """Finishing steps until Z is orthogonal to rounding, and whether it was near; other matrices are not improved."""
     tolerance = _ORTHOGONAL * Z.shape[-1] * float(finfo(Z).eps)
+    if is_available(Z):
+        return orthogonalised_by_library(Z, Orthogonalisation(_NEAR, tolerance, _STEPS))
+    deviation = _deviation(xp, Z)
+    near = deviation <= _NEAR
 
     def unfinished(k: Array, _Q: Array, deviation: Array) -> Array:
         return (k < _STEPS) & xp.any(deviation > tolerance)
 
     def step(k: Array, Q: Array, deviation: Array) -> tuple[Array, Array, Array]:
-        Q = xp.where((deviation > tolerance)[..., None, None], orthogonal_step(Q), Q)
-        return k + 1, Q, _deviation(xp, Q)
+        Q = xp.where((near & (deviation > tolerance))[..., None, None], orthogonal_step(Q), Q)
+        return k + 1, Q, xp.where(near, _deviation(xp, Q), xp.zeros_like(deviation))
 
-    return xp.while_loop(unfinished, step, (np.int32(0), Q, _deviation(xp, Q)))[1], near
+    start = (np.int32(0), Z, xp.where(near, deviation, xp.zeros_like(deviation)))
+    return xp.while_loop(unfinished, step, start)[1], near
 
 
 def _nearest_or_identity(xp: Any, Z: Array) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import InvalidInputError
+from schurfire.files import check_output, check_suffix, whole_file
 from schurfire.metrics import spectrum_of_blocks
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.certificate import Certificate, certify
 from schurfire.stability.schur_form import SchurForm
-from schurfire.files import check_output, check_suffix, whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,10 +21,10 @@ import numpy as np
 
 from schurfire.arrays import square_matrix
 from schurfire.errors import InvalidInputError, invalid
+from schurfire.files import check_suffix, whole_file
 from schurfire.regions import Disc, HalfPlane, Region
 from schurfire.stability.certificate import certify
 from schurfire.stability.schur_form import SchurForm
-from schurfire.files import check_suffix, whole_file
 
 MATRIX_SUFFIXES = (".npy", ".csv", ".mat")
 PAIR_SUFFIXES = (".npz",)
