@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "orthogonal.hpp"
 #include "powers.hpp"
 #include "problem.hpp"
 
 using schurfire::Form;
+using schurfire::Orthogonal;
 using schurfire::Powers;
 using schurfire::Problem;
 using schurfire::View;
@@ -26,6 +28,8 @@ const char* schurfire_differentiate_f32(const Problem<float>*, int64_t);
 const char* schurfire_differentiate_f64(const Problem<double>*, int64_t);
 const char* schurfire_prove_f32(const Powers<float>*, int64_t);
 const char* schurfire_prove_f64(const Powers<double>*, int64_t);
+const char* schurfire_orthogonalise_f32(const Orthogonal<float>*, int64_t);
+const char* schurfire_orthogonalise_f64(const Orthogonal<double>*, int64_t);
 }
 
 namespace {
@@ -37,6 +41,10 @@ const char* differentiate(const Problem<double>& p, int64_t threads) { return sc
 
 const char* prove(const Powers<float>& p, int64_t threads) { return schurfire_prove_f32(&p, threads); }
 const char* prove(const Powers<double>& p, int64_t threads) { return schurfire_prove_f64(&p, threads); }
+const char* orthogonalise(const Orthogonal<float>& p, int64_t threads) { return schurfire_orthogonalise_f32(&p, threads); }
+const char* orthogonalise(const Orthogonal<double>& p, int64_t threads) {
+  return schurfire_orthogonalise_f64(&p, threads);
+}
 
 std::mt19937 generator(0);
 
@@ -291,6 +299,46 @@ void test_powers() {
     if (flag != 7) fail("a flag written outside", "powers");
 }
 
+// Rotations in planes with noise become orthogonal to rounding and stay near; matrices far away stay as they are.
+template <class T>
+void test_orthogonal() {
+  const int64_t n = draw(1, 20), R = draw(1, 40);
+  const Layout layout = static_cast<Layout>(draw(0, 2));
+  Array<T> Z(R, 1, n, n, layout), Q(R, 1, n, n, layout);
+  Z.fill(1), Q.fill(7);
+  Z.each([&](T& entry, int64_t r, int64_t, int64_t i, int64_t j) {
+    const double angle = 0.1 * double(r + 1);
+    const bool paired = i / 2 == j / 2 && i / 2 * 2 + 1 < n;
+    double rotation = paired ? (i == j ? std::cos(angle) : i < j ? std::sin(angle) : -std::sin(angle)) : i == j;
+    if (r % 5 == 4) rotation *= 3;  // far away
+    entry = T(rotation + 0.02 / double(n) * double(entry));
+  });
+  constexpr int guards = 64;
+  std::vector<uint8_t> flags(R + 2 * guards, 7);
+  const T tolerance = T(4) * T(n) * (sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16));
+  const Orthogonal<T> task{Z.constant(), Q.view(), n, R, T(0.25), tolerance, 6, flags.data() + guards};
+  if (const char* fault = orthogonalise(task, draw(1, 2))) fail(fault, "orthogonal");
+  for (int64_t r = 0; r < R; ++r) {
+    double error = 0, moved = 0;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double dot = i == j ? -1 : 0;
+        for (int64_t k = 0; k < n; ++k) dot += double(Q(r, 0, k, i)) * double(Q(r, 0, k, j));
+        error += dot * dot;
+        moved = std::fmax(moved, std::fabs(double(Q(r, 0, i, j)) - double(Z(r, 0, i, j))));
+      }
+    const bool is_far = r % 5 == 4;
+    if (flags[guards + r] != !is_far || (is_far ? moved > 0 : std::sqrt(error) > 2 * tolerance || moved > 0.1))
+      fail("a wrong matrix", "orthogonal of order " + std::to_string(n));
+    flags[guards + r] = 7;
+  }
+  for (uint8_t flag : flags)
+    if (flag != 7) fail("a flag written outside", "orthogonal");
+  Q.each([](T& entry, auto...) { entry = Array<T>::guard; });
+  for (T entry : Q.numbers)
+    if (entry != Array<T>::guard) fail("a number written outside", "orthogonal");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -301,5 +349,6 @@ int main(int, char** arguments) {
     test<double>({33, 1, 2001, 4, 3, 2, Form::quasi_triangular, true, true, true, false, true}, layout, 2);
   }
   for (int i = 0; i < problems; ++i) test_drawn<float>(), test_drawn<double>(), test_powers<float>(), test_powers<double>();
-  std::printf("%s: %d problems agree\n", schurfire_instruction_set(), 4 * problems + 4);
+  for (int i = 0; i < problems; ++i) test_orthogonal<float>(), test_orthogonal<double>();
+  std::printf("%s: %d problems agree\n", schurfire_instruction_set(), 6 * problems + 4);
 }

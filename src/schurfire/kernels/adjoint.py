@@ -113,7 +113,7 @@ def _jax_rule(form: str, method: str) -> Callable:
 
 @functools.cache
 def _torch_rule(form: str, method: str) -> Callable:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     class Rule(torch.autograd.Function):
         @staticmethod
