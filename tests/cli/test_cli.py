@@ -381,6 +381,7 @@ def test_info(cli, monkeypatch):
     assert "backend" not in out
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     out = cli("info", "--system")[1]
+    assert "recurrence  native, " in out or "recurrence  pure" in out
     assert "backend     jax, because KERAS_BACKEND is set" in out
     assert re.search(r"blas +\S+", out)
     assert re.search(r"threads +\d+ logical processors", out)

@@ -35,6 +35,7 @@ def command(*, system: Flag = False) -> int:
         show_row("backend", f"{backend}, {reason}")
         if backend == "jax":
             show_row("devices", _jax_devices())
+        show_row("recurrence", _recurrence())
         show_row("blas", _blas())
         show_row("threads", _threads())
     return 0
@@ -61,6 +62,16 @@ def _jax_devices() -> str:
     import jax
 
     return ", ".join(str(device) for device in jax.devices())
+
+
+def _recurrence() -> str:
+    from schurfire.native import library
+
+    if library.is_available():
+        return f"native, {library.instruction_set()}"
+    if library.library_path() is not None:
+        return "pure: SCHURFIRE_NATIVE=0 is set"
+    return "pure, some 2 to 3 times slower: schurfire was installed without a C++ compiler"
 
 
 def _blas() -> str:
