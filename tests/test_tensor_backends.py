@@ -8,8 +8,10 @@ import pytest
 
 import schurfire as sf
 from schurfire.exact import block_inside
+from schurfire.kernels.forms import used_entries
 from schurfire.kernels.projection import project_factor, project_matrix
-from schurfire.namespaces import keras_namespace
+from schurfire.kernels.recurrence import state_space_response
+from schurfire.namespaces import dtype_name, keras_namespace
 from schurfire.stability.schur_form import diagonal_blocks
 from tests.kernels.recurrence_battery import RecurrenceBattery
 
@@ -85,6 +87,11 @@ def test_project_factor(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", ["lapack", "portable"])
 def test_real_schur(dtype, method):
+    if method == "lapack" and keras_namespace().backend == "jax":
+        import jax
+
+        if jax.default_backend() != "cpu":
+            pytest.skip("LAPACK runs on CPUs")
     A = _stack(dtype, 3, 6, 6)
     T, Z, blocks, converged = (_numpy(x) for x in sf.real_schur(_tensor(A), method=method))
     assert converged.all()
@@ -120,3 +127,148 @@ def test_a_tensor_with_nan_is_refused():
 
 class TestRecurrence(RecurrenceBattery):
     """The recurrence, its methods and forms, and their derivatives."""
+
+
+# --- functions that are not those of keras.ops ------------------------------------------------------------------------
+
+CALLS = {
+    "abs": ((), {}),
+    "all": ((), {"axis": (-2, -1)}),
+    "any": ((), {"axis": -1, "keepdims": True}),
+    "broadcast_to": (((5, 2, 3, 3),), {}),
+    "convert_to_tensor": ((), {}),
+    "diagonal": ((), {"axis1": -2, "axis2": -1}),
+    "isfinite": ((), {}),
+    "logical_not": ((), {}),
+    "moveaxis": ((0, -1), {}),
+    "ones_like": ((), {"dtype": "bool"}),
+    "reshape": (((3, -1, 2),), {}),
+    "shape": ((), {}),
+    "sqrt": ((), {}),
+    "stop_gradient": ((), {}),
+    "swapaxes": ((-1, -2), {}),
+    "zeros_like": ((), {}),
+}
+
+
+@pytest.mark.parametrize("kind", [*DTYPES, "bool"])
+@pytest.mark.parametrize("name", CALLS)
+def test_functions_mean_what_those_of_keras_mean(name, kind):
+    import keras
+
+    if kind == "bool" and name in ("abs", "sqrt"):
+        pytest.skip("of numbers")
+    x, (args, options) = (
+        _tensor(_stack("float64", 2, 3, 3) > 0.3 if kind == "bool" else _stack(kind, 2, 3, 3)),
+        CALLS[name],
+    )
+    found, expected = (getattr(xp, name)(x, *args, **options) for xp in (keras_namespace(), keras.ops))
+    if name == "shape":
+        assert found == expected == (2, 3, 3)
+        return
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(_numpy(found), _numpy(expected))
+
+
+@pytest.mark.parametrize("name", ["concatenate", "stack"])
+def test_stacks_mean_what_those_of_keras_mean(name):
+    import keras
+
+    for parts in (
+        [_tensor(_stack("float32", 2, 3)), _tensor(_stack("float32", 2, 3))],
+        [_tensor(np.eye(2)), np.eye(2)],
+    ):
+        found, expected = (getattr(xp, name)(parts, axis=-1) for xp in (keras_namespace(), keras.ops))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(_numpy(found), _numpy(expected))
+
+
+def test_symbolic_tensors_and_variables_are_taken():
+    import keras
+
+    xp = keras_namespace()
+    assert xp.reshape(keras.KerasTensor((2, 6)), (3, 4)).shape == (3, 4)
+    assert xp.concatenate([keras.KerasTensor((2, 6))] * 2, axis=-1).shape == (2, 12)
+    variable = keras.Variable(np.ones((2, 3), "float32"))
+    assert dtype_name(xp.convert_to_tensor(variable, dtype="float64")) == "float64"
+    np.testing.assert_array_equal(_numpy(xp.swapaxes(variable, 0, 1)), np.ones((3, 2)))
+
+
+def test_layers_inside_of_layers_take_symbolic_tensors():
+    import keras
+
+    class Twice(keras.layers.Layer):
+        """Without ``compute_output_shape``: Keras finds the shape by calling it."""
+
+        def __init__(self):
+            super().__init__()
+            self.inner = [sf.layers.StateSpace(3, 2, seed=0), sf.layers.StateSpace(4, 1, "none", seed=1)]
+
+        def call(self, x):
+            return self.inner[1](self.inner[0](x))
+
+    inputs = keras.Input((20, 2))
+    outputs = Twice()(inputs)
+    assert outputs.shape == (None, 20, 1)
+    assert _numpy(keras.Model(inputs, outputs)(_tensor(_stack("float32", 3, 20, 2)))).shape == (3, 20, 1)
+
+
+# --- PyTorch: how tensors lie in memory -------------------------------------------------------------------------------
+
+
+def _layouts() -> dict:
+    """A, B, C, D, u, x0 that are transposed, strided, shared, broadcast, or whose axes cannot be joined."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape):
+        return 0.4 * torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    A, B, C, D, u = random(3, 3), random(3, 2), random(4, 3), random(4, 2), random(5, 6, 2)
+    return {
+        "one model": (A, B, C, D, u, None),
+        "one sequence": (A, B, C, D, u[0], random(3)),
+        "transposed": (A.T, random(2, 3).T, random(3, 4).T, D, u.transpose(0, 1), None),
+        "every other": (random(6, 6)[::2, ::2], B, C, D, random(5, 12, 2)[:, ::2], None),
+        "one number for all": (A, random(1, 1).expand(3, 2), C, None, u, random(1).expand(3)),
+        "models that share sequences": (random(7, 1, 3, 3), B, random(7, 1, 4, 3), D, u, random(5, 3)),
+        "models that share a matrix": (A, random(7, 1, 3, 2), C, D, random(7, 5, 6, 2), random(7, 1, 3)),
+        "two axes of models": (random(2, 7, 3, 3), random(7, 3, 2), random(2, 1, 4, 3), D, random(7, 6, 2), None),
+        "axes apart": (random(7, 2, 3, 3).transpose(0, 1), B, None, None, random(2, 7, 6, 2), random(7, 3)),
+        "sequences apart": (A, B, C, D, random(4, 5, 6, 2).transpose(0, 1), random(4, 3)),
+        "no steps": (A, B, C, D, u[:, :0], random(5, 3)),
+    }
+
+
+@pytest.mark.skipif(keras_namespace().backend != "torch", reason="about PyTorch")
+@pytest.mark.parametrize("form", ["dense", "block-diagonal"])
+@pytest.mark.parametrize("case", range(11))
+def test_layouts_of_tensors(case, form):
+    import torch
+
+    arguments = list(_layouts().values())[case]
+    given = [x.detach().requires_grad_() for x in arguments if x is not None]
+    remaining = iter(given)
+    A, B, C, D, u, x0 = arguments = [None if x is None else next(remaining) for x in arguments]
+    leading = torch.broadcast_shapes(*(x.shape[:-2] for x in arguments[:5] if x is not None))
+    x = torch.zeros(3, dtype=u.dtype) if x0 is None else x0
+    leading = torch.broadcast_shapes(leading, x.shape[:-1])
+    x, y = x.expand(*leading, 3), []
+    for k in range(u.shape[-2]):
+        now = u[..., k, :, None]
+        out = x if C is None else (C @ x[..., None])[..., 0]
+        y.append((out if D is None else out + (D @ now)[..., 0]).expand(*leading, 3 if C is None else 4))
+        x = (used_entries(A, form) @ x[..., None] + B @ now)[..., 0]
+    expected = torch.stack(y, -2) if y else torch.zeros((*leading, 0, 4), dtype=u.dtype), x
+
+    found = state_space_response(*arguments, form=form)
+    for a, b in zip(found, expected, strict=True):
+        assert a.shape == b.shape
+        torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
+
+    def slopes(y, x_end):  # a mean has gradients that are expanded, and a sine ones that are not
+        return torch.autograd.grad(y.sum() + torch.sin(x_end).sum(), given, retain_graph=True, allow_unused=True)
+
+    for a, b in zip(slopes(*found), slopes(*expected), strict=True):
+        torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b, rtol=1e-12, atol=1e-12)

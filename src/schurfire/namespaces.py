@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from schurfire.backends import FUNCTIONS
 from schurfire.errors import InvalidInputError
 
 Array = Any  # a NumPy array or a tensor of the active Keras backend
@@ -75,12 +76,7 @@ class _NumpyNamespace:
 
 
 class _KerasNamespace:
-    """``keras.ops``, computing in the full precision of the operands.
-
-    On GPUs JAX multiplies float32 matrices in TF32 unless told otherwise, and on PyTorch and TensorFlow Keras casts
-    the float64 operands of some functions, and Python numbers beside them, to float32. Both are too coarse for
-    rounding-error bounds, so these functions are taken from the backend itself.
-    """
+    """``keras.ops``, and in place of some of its functions those of ``backends``, which say why."""
 
     def __init__(self) -> None:
         _choose_keras_backend()
@@ -88,8 +84,8 @@ class _KerasNamespace:
 
         self._ops = keras.ops
         self.backend: str = keras.backend.backend()
-        self.standardize_dtype = keras.backend.standardize_dtype
-        for name, function in _FULL_PRECISION[self.backend]().items():
+        self.standardize_dtype = functools.cache(keras.backend.standardize_dtype)
+        for name, function in FUNCTIONS[self.backend]().items():
             setattr(self, name, function)
 
     def __getattr__(self, name: str) -> Any:
@@ -99,87 +95,13 @@ class _KerasNamespace:
     def settle(values: Any) -> Any:
         """The same values, computed once: every consumer sees the same bits.
 
-        Only XLA needs it, see ``_jax_functions``; the other backends compute eagerly, or keep every result.
+        Only XLA needs it, see ``backends.jax_functions``; the other backends compute eagerly, or keep every result.
         """
         return values
 
 
-def _jax_functions() -> dict[str, Callable]:
-    import jax
-    import jax.numpy as jnp
-
-    def settle(values: Any) -> Any:
-        # XLA computes an element-wise result again for each of its consumers, once with fused multiply-add and once
-        # without, so that a number that was checked need not be the number that is returned. (Its optimization
-        # barrier is gone before it fuses.) The operands of a conditional are computed once and kept; its predicate,
-        # whether the first value is a number, is known to nobody before. The other branch multiplies by a 1 that is
-        # known to nobody either, so both return the values. ``vmap`` turns the conditional into a select and so
-        # undoes it: the kernels take leading axes themselves.
-        first = jnp.ravel(jax.tree.leaves(values)[0])[0]
-        is_number = first == first  # noqa: PLR0124 - NaN differs from itself
-        times_one = functools.partial(jax.tree.map, lambda x: x * jnp.where(is_number, 2, 1).astype(x.dtype))
-        return jax.lax.cond(is_number, lambda x: x, times_one, values)
-
-    def matmul(x: Array, y: Array) -> Array:
-        # XLA's CPU library multiplies the small matrices of a stack one by one, at 0.4 us each for n = 5; as one fused
-        # sum of products 50 of them take 2 us. From n = 10 on the library is as fast.
-        if _is_stack_of_small(x, y) and jax.default_backend() == "cpu":
-            return jnp.sum(x[..., :, :, None] * y[..., None, :, :], axis=-2)
-        return jnp.matmul(x, y, precision="highest")
-
-    return {"matmul": matmul, "settle": settle}
-
-
-def _is_stack_of_small(x: Array, y: Array) -> bool:
-    return x.ndim > 2 and y.ndim > 2 and x.shape[-2:] == y.shape[-2:] and x.shape[-2] == x.shape[-1] <= 8
-
-
-def _torch_functions() -> dict[str, Callable]:
-    import torch  # pyright: ignore[reportMissingImports]
-
-    def both(function: Callable) -> Callable:
-        def of_tensors(x: Array, y: Array) -> Array:
-            tensor = x if isinstance(x, torch.Tensor) else y
-            return function(*(torch.as_tensor(z, dtype=tensor.dtype, device=tensor.device) for z in (x, y)))
-
-        return of_tensors
-
-    def where(condition: Array, x: Array, y: Array) -> Array:
-        return both(functools.partial(torch.where, condition))(x, y)
-
-    def matmul(x: Array, y: Array) -> Array:
-        if x.is_cuda and x.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-            return torch.matmul(x.double(), y.double()).float()  # the user allows TF32, our bounds do not
-        return torch.matmul(x, y)
-
-    return {
-        "matmul": matmul,
-        "where": where,
-        "hypot": torch.hypot,
-        "maximum": both(torch.maximum),
-        "minimum": both(torch.minimum),
-    }
-
-
-def _tensorflow_functions() -> dict[str, Callable]:
-    import tensorflow as tf  # pyright: ignore[reportMissingModuleSource, reportMissingImports]
-
-    def hypot(x: Array, y: Array) -> Array:
-        larger, smaller = tf.maximum(abs(x), abs(y)), tf.minimum(abs(x), abs(y))
-        return larger * tf.sqrt(1 + tf.math.divide_no_nan(smaller, larger) ** 2)
-
-    def matmul(x: Array, y: Array) -> Array:
-        if x.dtype == tf.float32 and tf.config.list_physical_devices("GPU"):  # multiplies in TF32 by default
-            return tf.cast(tf.matmul(tf.cast(x, tf.float64), tf.cast(y, tf.float64)), tf.float32)
-        return tf.matmul(x, y)
-
-    return {"matmul": matmul, "where": tf.where, "hypot": hypot, "maximum": tf.maximum, "minimum": tf.minimum}
-
-
-_FULL_PRECISION = {"jax": _jax_functions, "torch": _torch_functions, "tensorflow": _tensorflow_functions}
-
-
 NUMPY = _NumpyNamespace()
+_OF_NUMPY = (np.ndarray, np.generic, float, int)
 
 
 @functools.cache
@@ -190,9 +112,10 @@ def keras_namespace() -> _KerasNamespace:
 
 def namespace(*arrays: Array) -> Any:
     """The functions to compute with: NumPy's for NumPy arrays, those of ``keras.ops`` for tensors."""
-    if all(isinstance(x, (np.ndarray, np.generic, float, int)) for x in arrays):
-        return NUMPY
-    return keras_namespace()
+    for x in arrays:
+        if not isinstance(x, _OF_NUMPY):
+            return keras_namespace()
+    return NUMPY
 
 
 def kernel(function: Callable) -> Callable:
@@ -271,6 +194,8 @@ def with_gradient_of(source: Array, value: Array, where: Array) -> Array:
     xp = namespace(source)
     if is_jax(source):
         return _jax_graft()(source, value, where)
+    if xp is NUMPY or xp.backend == "torch":  # they compute at once: where nothing was replaced, nothing is done
+        return xp.cond(xp.all(where), lambda: source, lambda: xp.where(where, source, xp.stop_gradient(value)))
     return xp.where(where, source, xp.stop_gradient(value))
 
 

@@ -102,7 +102,7 @@ def test_faults_are_reported(arrays, message):
 )
 def test_faults_of_the_entry_points(entry, changes, message):
     """No caller in Python can bring about all of them; the library checks before it touches any memory."""
-    made = problem._problem("dense", {name: strided(array) for name, array in example().items()})
+    made = problem.problem_of("dense", {name: strided(array) for name, array in example().items()})
     for name, value in changes.items():
         if name in ("A", "B", "C", "u"):
             getattr(made, name).data = value
@@ -164,7 +164,7 @@ def test_threads_do_not_change_a_bit(dtype):
 
 
 def _call(name: str, arrays: Arrays, threads: int) -> bytes | None:
-    made = problem._problem("dense", {key: strided(array) for key, array in arrays.items()})
+    made = problem.problem_of("dense", {key: strided(array) for key, array in arrays.items()})
     function = getattr(library.require_library(), f"schurfire_{name}_f{arrays['A'].dtype.itemsize * 8}")
     function.restype, function.argtypes = ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64)
     return function(ctypes.addressof(made), threads)

@@ -5,8 +5,9 @@ runs on. Sizes may be unknown while TensorFlow traces a function: they are None 
 where numbers are needed.
 """
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from schurfire.errors import invalid
 from schurfire.kernels.layouts import Operands
@@ -14,6 +15,26 @@ from schurfire.namespaces import Array, namespace
 
 _MATRICES = ("A", "B", "C", "D")
 _OWN_AXES = {**dict.fromkeys(_MATRICES, 2), "u": 2, "x0": 1}
+
+Shape = tuple[Any, ...]
+Shapes = tuple[Any, ...]  # those of ``Operands`` in their order, None for what is None
+
+
+class Way(NamedTuple):
+    """How an array comes into its shape: reshaped and broadcast where it has to be, and reshaped."""
+
+    padded: Shape
+    broadcast: Shape | None
+    joined: Shape
+
+
+class Joining(NamedTuple):
+    """The leading axes of the results, the models and the sequences they are, and the way of each operand."""
+
+    leading: Shape
+    models: Any
+    sequences: Any
+    ways: tuple[Way | None, ...]
 
 
 def joined_axes(operands: Operands) -> tuple[Operands, tuple]:
@@ -24,37 +45,31 @@ def joined_axes(operands: Operands) -> tuple[Operands, tuple]:
     Raises:
         InvalidInputError: the leading axes do not broadcast.
     """
-    given = {name: x for name, x in operands._asdict().items() if x is not None}
-    rank = max(len(x.shape) - _OWN_AXES[name] for name, x in given.items())
-    leading = {name: _padded(x.shape, rank, _OWN_AXES[name]) for name, x in given.items()}
-    of_matrices = [_common_size(leading, axis, _MATRICES) for axis in range(rank)]
-    varying = [axis for axis, size in enumerate(of_matrices) if size != 1]
-    split = varying[-1] + 1 if varying else 0
-
-    sizes: list[Any] = [_common_size(leading, axis, Operands._fields) for axis in range(rank)]
-    known: list[Any] = _dynamic_sizes(given, rank, sizes)
-
-    def merged(name: str) -> Array | None:
-        x = given.get(name)
-        if x is None:
-            return None
-        xp, own = namespace(x), tuple(namespace(x).shape(x))[len(x.shape) - _OWN_AXES[name] :]
-        is_shared = name == "u" and all(size == 1 for size in leading[name][:split])
-        static, dynamic = (
-            [1 if is_shared else size for size in both[:split]] + [1 if name in _MATRICES else s for s in both[split:]]
-            for both in (sizes, known)
-        )
-        if list(leading[name]) != static:
-            x = xp.reshape(x, (*(1,) * (rank + len(own) - len(x.shape)), *tuple(xp.shape(x))))
-            x = xp.broadcast_to(x, (*dynamic, *own))
-        models, sequences = math.prod(dynamic[:split]), math.prod(dynamic[split:])
-        return xp.reshape(x, (models, *own) if name in _MATRICES else (models, sequences, *own))
-
-    full = Operands(*(merged(name) for name in Operands._fields))
+    joining = joining_of(operands)
+    full = joined(operands, joining)
     if full.x0 is None:
-        shape = (math.prod(known[:split]), math.prod(known[split:]), operands.A.shape[-1])
+        shape = (joining.models, joining.sequences, operands.A.shape[-1])
         full = full._replace(x0=namespace(full.u).zeros(shape, dtype=operands.A.dtype))
-    return full, tuple(known)
+    return full, joining.leading
+
+
+def joining_of(operands: Operands) -> Joining:
+    """How the leading axes are joined.
+
+    Raises:
+        InvalidInputError: they do not broadcast.
+    """
+    shapes = shapes_of(operands)
+    if any(None in shape for shape in shapes if shape is not None):
+        xp = namespace(operands.u)
+        return _joining(shapes, tuple(None if x is None else tuple(xp.shape(x)) for x in operands))
+    return joining_of_shapes(shapes)
+
+
+def joined(operands: Operands, joining: Joining) -> Operands:
+    """The operands in their shapes; what is None stays None."""
+    xp = namespace(operands.u)
+    return Operands(*(x if way is None else _moved(xp, x, way) for x, way in zip(operands, joining.ways, strict=True)))
 
 
 def axes_restored(x: Array, leading: tuple, own_axes: int) -> Array:
@@ -63,12 +78,63 @@ def axes_restored(x: Array, leading: tuple, own_axes: int) -> Array:
     return xp.reshape(x, (*leading, *tuple(xp.shape(x))[len(x.shape) - own_axes :]))
 
 
-def _padded(shape: Any, rank: int, own_axes: int) -> tuple:
-    axes = tuple(shape)[: len(shape) - own_axes]
+def shapes_of(operands: Operands) -> Shapes:
+    """The shapes as tuples."""
+    return tuple(None if x is None else tuple(x.shape) for x in operands)
+
+
+def _moved(xp: Any, x: Array, way: Way) -> Array:
+    if way.broadcast is not None:
+        x = xp.broadcast_to(xp.reshape(x, way.padded), way.broadcast)
+    return xp.reshape(x, way.joined)
+
+
+@functools.lru_cache(maxsize=1024)
+def joining_of_shapes(shapes: Shapes) -> Joining:
+    """``joining_of`` operands of these shapes, all of whose sizes are known."""
+    return _joining(shapes, shapes)
+
+
+def _joining(shapes: Shapes, dynamic_shapes: Shapes) -> Joining:
+    """The joining for shapes in which a size may be None, and the same shapes with a tensor in its place."""
+    given = {name: shape for name, shape in zip(Operands._fields, shapes, strict=True) if shape is not None}
+    rank = max(len(shape) - _OWN_AXES[name] for name, shape in given.items())
+    leading = {name: _padded(shape, rank, _OWN_AXES[name]) for name, shape in given.items()}
+    of_matrices = [_common_size(leading, axis, _MATRICES) for axis in range(rank)]
+    varying = [axis for axis, size in enumerate(of_matrices) if size != 1]
+    split = varying[-1] + 1 if varying else 0
+
+    sizes: list[Any] = [_common_size(leading, axis, Operands._fields) for axis in range(rank)]
+    dynamic = dict(zip(Operands._fields, dynamic_shapes, strict=True))
+    known = _known_sizes({name: dynamic[name] for name in given}, rank, sizes)
+
+    def way(name: str) -> Way | None:
+        if name not in given:
+            return None
+        shape = dynamic[name]
+        own = shape[len(shape) - _OWN_AXES[name] :]
+        is_shared = name == "u" and all(size == 1 for size in leading[name][:split])
+        static, now = (
+            [1 if is_shared else size for size in both[:split]] + [1 if name in _MATRICES else s for s in both[split:]]
+            for both in (sizes, known)
+        )
+        models, sequences = math.prod(now[:split]), math.prod(now[split:])
+        return Way(
+            (*(1,) * (rank + len(own) - len(shape)), *shape),
+            None if list(leading[name]) == static else (*now, *own),
+            (models, *own) if name in _MATRICES else (models, sequences, *own),
+        )
+
+    ways = tuple(way(name) for name in Operands._fields)
+    return Joining(tuple(known), math.prod(known[:split]), math.prod(known[split:]), ways)
+
+
+def _padded(shape: Shape, rank: int, own_axes: int) -> Shape:
+    axes = shape[: len(shape) - own_axes]
     return (1,) * (rank - len(axes)) + axes
 
 
-def _common_size(leading: dict[str, tuple], axis: int, names: tuple[str, ...]) -> int | None:
+def _common_size(leading: dict[str, Shape], axis: int, names: tuple[str, ...]) -> int | None:
     sizes = {leading[name][axis] for name in names if name in leading} - {1}
     if len(sizes - {None}) > 1:
         shapes = ", ".join(f"{name} {axes}" for name, axes in leading.items())
@@ -76,12 +142,11 @@ def _common_size(leading: dict[str, tuple], axis: int, names: tuple[str, ...]) -
     return next(iter(sizes - {None}), None) if sizes else 1
 
 
-def _dynamic_sizes(given: dict[str, Array], rank: int, sizes: list) -> list:
+def _known_sizes(dynamic: dict[str, Any], rank: int, sizes: list) -> list:
     """The sizes, with a tensor in place of each that is unknown."""
     known = list(sizes)
-    for name, x in given.items():
-        own = _OWN_AXES[name]
-        for axis, size in enumerate(_padded(namespace(x).shape(x), rank, own)):
+    for name, shape in dynamic.items():
+        for axis, size in enumerate(_padded(shape, rank, _OWN_AXES[name])):
             if known[axis] is None and not isinstance(size, int):
                 known[axis] = size
     return known

@@ -1,7 +1,7 @@
-"""The native recurrence under JAX's transformations, PyTorch's autograd, and on NumPy arrays.
+"""The native recurrence under JAX's transformations and on NumPy arrays; ``native_tensors`` has it for PyTorch.
 
-The shapes are those of ``layouts.Operands``. The derivative rule is the library's adjoint; a gradient that nobody asks
-for is not computed, and a transparent system (C None) needs no room for its states, which are its outputs.
+The library takes the shapes of ``layouts.Operands``. The derivative rule is the library's adjoint; a gradient that
+nobody asks for is not computed, and a transparent system (C None) needs no room for its states, which are its outputs.
 """
 
 import functools
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from schurfire.kernels.layouts import Operands
+from schurfire.kernels.leading import axes_restored, joined_axes
 from schurfire.kernels.mapped import mapped_axis_joined
-from schurfire.namespaces import NUMPY, Array, dtype_name, is_jax, keras_namespace, namespace
+from schurfire.kernels.native_tensors import torch_response
+from schurfire.namespaces import NUMPY, Array, is_jax, keras_namespace, namespace
 from schurfire.native import library, problem, xla
 
 _NAMES = Operands._fields
@@ -33,12 +35,14 @@ def is_available(array: Array) -> bool:
 
 
 def native_response(operands: Operands, form: str) -> tuple[Array, Array]:
-    """The outputs ``y`` (R, S, N, p) and the last states ``x[N]`` (R, S, n)."""
+    """The outputs ``y`` (..., N, p) and last states ``x[N]`` (..., n) of operands whose leading axes broadcast."""
     if namespace(operands.u) is NUMPY:
         return _numpy_response(operands, form)
     if is_jax(operands.u):
-        return _jax_response(form)(*operands)
-    return _torch_response()(form, *operands)
+        full, leading = joined_axes(operands)
+        y, x_end = _jax_response(form)(*full)
+        return axes_restored(y, leading, 2), axes_restored(x_end, leading, 1)
+    return torch_response(operands, form)
 
 
 def _result_shapes(operands: Operands) -> dict[str, tuple[int, ...]]:
@@ -55,11 +59,12 @@ def _gradient_shapes(operands: Operands) -> dict[str, tuple[int, ...]]:
 
 
 def _numpy_response(operands: Operands, form: str) -> tuple[np.ndarray, np.ndarray]:
-    shapes = _result_shapes(operands)
-    y, x_end = (np.empty(shapes[name], operands.u.dtype) for name in ("y", "x_end"))
-    arrays = {**operands._asdict(), "y": y, "x_end": x_end}
+    full, leading = joined_axes(operands)
+    shapes = _result_shapes(full)
+    y, x_end = (np.empty(shapes[name], full.u.dtype) for name in ("y", "x_end"))
+    arrays = {**full._asdict(), "y": y, "x_end": x_end}
     problem.respond(y.dtype.name, form, **{name: problem.strided(array) for name, array in arrays.items()})
-    return y, x_end
+    return axes_restored(y, leading, 2), axes_restored(x_end, leading, 1)
 
 
 @functools.cache
@@ -95,7 +100,7 @@ def _jax_response(form: str) -> Callable:
         operands, x, wanted = kept
         y_bar, x_end_bar = (None if isinstance(bar, SymbolicZero) else bar for bar in bars)
         found = _jax_gradients(form, wanted)(operands, x, y_bar, x_end_bar)
-        return tuple(_summed_over_models(found, operands, "keepdims").get(name) for name in _NAMES)
+        return tuple(_summed_over_models(found, operands).get(name) for name in _NAMES)
 
     response.defvjp(forward_rule, backward_rule, symbolic_zeros=True)
     return response
@@ -111,11 +116,11 @@ def _jax_gradients(form: str, wanted: "_Names") -> Callable:
     return gradients
 
 
-def _summed_over_models(gradients: dict[str, Array], operands: Operands, keepdims: str) -> dict[str, Array]:
+def _summed_over_models(gradients: dict[str, Array], operands: Operands) -> dict[str, Array]:
     """The gradient of a shared u is the sum over the models that share it."""
     if "u" not in gradients or operands.u.shape[0] == gradients["u"].shape[0]:
         return gradients
-    return gradients | {"u": gradients["u"].sum(0, **{keepdims: True})}
+    return gradients | {"u": gradients["u"].sum(0, keepdims=True)}
 
 
 class _Names(tuple[str, ...]):
@@ -129,45 +134,3 @@ def _register_names() -> None:
     import jax
 
     jax.tree_util.register_static(_Names)
-
-
-@functools.cache
-def _torch_response() -> Callable:
-    import torch  # pyright: ignore[reportMissingImports]
-
-    def call(function: Callable, form: str, tensors: dict[str, Any]) -> None:
-        views = {
-            name: None if x is None else problem.Strided(x.data_ptr(), x.stride(), tuple(x.shape))
-            for name, x in tensors.items()
-        }
-        function(dtype_name(tensors["u"]), form, **views)
-
-    class NativeResponse(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, form: str, *given: Any) -> tuple[Any, Any]:
-            operands = Operands(*given)
-            wanted = ["y", "x_end"]
-            if operands.C is not None and any(ctx.needs_input_grad):
-                wanted.append("x")
-            shapes = _result_shapes(operands)
-            results = {name: operands.u.new_empty(shapes[name]) for name in wanted}
-            call(problem.respond, form, {**operands._asdict(), **results})
-            ctx.form = form
-            ctx.save_for_backward(*operands, results.get("x", results["y"]))
-            ctx.set_materialize_grads(False)
-            return results["y"], results["x_end"]
-
-        @staticmethod
-        @torch.autograd.function.once_differentiable
-        def backward(ctx: Any, y_bar: Any, x_end_bar: Any) -> tuple:
-            *given, x = ctx.saved_tensors
-            operands = Operands(*given)
-            shapes = _gradient_shapes(operands)
-            needed = zip(_NAMES, ctx.needs_input_grad[1:], strict=True)
-            found = {name: x.new_empty(shapes[name]) for name, is_needed in needed if is_needed}
-            arrays = operands._replace(x0=None)._asdict() | {"x": x, "y_bar": y_bar, "x_end_bar": x_end_bar}
-            call(problem.differentiate, ctx.form, arrays | {f"{name}_bar": bar for name, bar in found.items()})
-            found = _summed_over_models(found, operands, "keepdim")
-            return (None, *(found.get(name) for name in _NAMES))
-
-    return NativeResponse.apply

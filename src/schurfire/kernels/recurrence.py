@@ -8,6 +8,7 @@ Ways to compute it, with the same derivative rule (``kernels.adjoint``) and chos
 - ``blocked``: large matrix products and a shorter recurrence (``kernels.blocked``).
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +18,20 @@ from schurfire.errors import invalid
 from schurfire.kernels.adjoint import respond
 from schurfire.kernels.forms import FORMS
 from schurfire.kernels.layouts import METHODS, Operands
-from schurfire.kernels.leading import axes_restored, joined_axes
+from schurfire.kernels.leading import Shapes, axes_restored, joined_axes, shapes_of
+from schurfire.kernels.native_response import is_available, native_response
 from schurfire.namespaces import NUMPY, Array, dtype_name, namespace
 
 _METHODS = ("auto", "native", *METHODS)
 
 
 class Response(NamedTuple):
-    """The outputs ``y[0..N-1]``, (..., N, n_y), and the state ``x[N]`` after the last of them, (..., n)."""
+    """What a system answers to its inputs.
+
+    Attributes:
+        y: the outputs ``y[0..N-1]``, (..., N, n_y).
+        x_end: the state ``x[N]`` after the last of them, (..., n).
+    """
 
     y: Array
     x_end: Array
@@ -114,70 +121,73 @@ def _response(operands: Operands, method: str, form: str) -> Response:
         raise invalid("method", f"one of {', '.join(map(repr, _METHODS))}", repr(method))
     if form not in FORMS:
         raise invalid("form", f"one of {', '.join(map(repr, FORMS))}", repr(form))
-    merged, leading = joined_axes(operands)
-    is_native = method in ("auto", "native") and _native_is_available(operands.u)
+    is_native = method in ("auto", "native") and is_available(operands.u) and not _is_empty(operands)
     if method == "native" and not is_native:
-        fix = "Reinstall schurfire with a C++ compiler, or use method='auto'; it runs on CPUs, not with TensorFlow."
+        fix = (
+            "Reinstall schurfire with a C++ compiler, or use method='auto'; it runs on CPUs, not with TensorFlow, "
+            "and needs at least one state, input, output, sequence and model."
+        )
         raise invalid("method", "one that is available here", "'native'", fix)
     if is_native:
-        from schurfire.kernels.native_response import native_response
-
-        y, x_end = native_response(merged, form)
-    else:
-        y, x_end = respond(merged, form, method)
+        return Response(*native_response(operands, form))
+    merged, leading = joined_axes(operands)
+    y, x_end = respond(merged, form, method)
     return Response(axes_restored(y, leading, 2), axes_restored(x_end, leading, 1))
 
 
-def _native_is_available(u: Array) -> bool:
-    try:
-        from schurfire.kernels.native_response import is_available
-    except ImportError:
-        return False
-    return is_available(u)
+def _is_empty(operands: Operands) -> bool:
+    """Whether any size but the number of steps is zero."""
+    A, _, C, _, u, _ = operands
+    sizes = (*A.shape, *u.shape[:-2], u.shape[-1], *(() if C is None else C.shape))
+    return 0 in sizes
 
 
 def _checked(arrays: dict[str, Any]) -> Operands:
     """The arguments as arrays of one library and one precision whose own axes fit together."""
-    arrays = {name: None if x is None else _real(x, name) for name, x in arrays.items()}
-    given = {name: x for name, x in arrays.items() if x is not None}
-    for name, x in given.items():
+    given = {name: _real(x, name) for name, x in arrays.items() if x is not None}
+    xp = namespace(*(x for x, _ in given.values()))
+    if xp is NUMPY:
+        operands = {name: x for name, (x, _) in given.items()}
+    else:
+        operands = {name: xp.convert_to_tensor(x, dtype=dtype) for name, (x, dtype) in given.items()}
+    full = Operands(*map(operands.get, arrays))
+    _check_sizes(shapes_of(full), tuple(arrays))
+    if len({dtype for _, dtype in given.values()}) > 1:
+        found = ", ".join(f"{name} {dtype}" for name, (_, dtype) in given.items())
+        raise invalid("the arrays", "of one data type", found, "Cast them to one.")
+    return full
+
+
+def _real(x: Any, name: str) -> tuple[Array, str]:
+    """The array and its data type; only what is no array of real numbers is looked at, so NaN and infinity may pass."""
+    dtype = dtype_name(x) if hasattr(x, "dtype") and not isinstance(x, np.ma.MaskedArray) else None
+    if dtype in ("float32", "float64"):
+        return x, dtype
+    x = real_array(x, name)
+    return x, dtype_name(x)
+
+
+@functools.lru_cache(maxsize=1024)
+def _check_sizes(shapes: Shapes, names: tuple[str, ...]) -> None:
+    """Cached, because what has passed once is called again and again: this takes longer than a small response."""
+    for name, shape in zip(names, shapes, strict=True):
         own, axes = (
             (1, "(..., n)") if name == "x0" else (2, "(..., N, n_u)" if name in "ub" else "(..., rows, columns)")
         )
-        if len(x.shape) < own:
-            raise invalid(name, f"of shape {axes}", f"shape {tuple(x.shape)}")
-    dtypes = {name: dtype_name(x) for name, x in given.items()}
-    if len(set(dtypes.values())) > 1:
-        found = ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
-        raise invalid("the arrays", "of one data type", found, "Cast them to one.")
-    xp = namespace(*given.values())
-    if xp is not NUMPY:
-        arrays.update((name, xp.convert_to_tensor(x, dtype=dtypes[name])) for name, x in given.items())
-    operands = Operands(*arrays.values())
-    _check_sizes(operands, "b" if "b" in arrays else "u")
-    return operands
-
-
-def _real(x: Any, name: str) -> Array:
-    """Only what is no array of real numbers is looked at more closely, so that NaN and infinity may pass."""
-    if isinstance(x, np.ma.MaskedArray) or not hasattr(x, "dtype") or dtype_name(x) not in ("float32", "float64"):
-        return real_array(x, name)
-    return x
-
-
-def _check_sizes(operands: Operands, input_name: str) -> None:
-    A, B, C, D, u, x0 = operands
-    n, n_u = A.shape[-1], u.shape[-1]
-    if A.shape[-2] != n:
-        raise invalid("A", "square, of shape (..., n, n)", f"shape {tuple(A.shape)}")
+        if shape is not None and len(shape) < own:
+            raise invalid(name, f"of shape {axes}", f"shape {shape}")
+    A, B, C, D, u, x0 = shapes
+    n, n_u, input_name = A[-1], u[-1], names[4]
+    if A[-2] != n:
+        raise invalid("A", "square, of shape (..., n, n)", f"shape {A}")
     if B is None and n_u != n:
-        raise invalid(input_name, f"of shape (..., N, {n})", f"shape {tuple(u.shape)}", f"A is of order {n}.")
+        raise invalid(input_name, f"of shape (..., N, {n})", f"shape {u}", f"A is of order {n}.")
     if C is None and D is not None:
-        raise invalid("D", "None where C is None", f"shape {tuple(D.shape)}", "Give C = I to add D u to the states.")
-    n_y = None if C is None else C.shape[-2]
+        raise invalid("D", "None where C is None", f"shape {D}", "Give C = I to add D u to the states.")
+    n_y = None if C is None else C[-2]
     wanted = {"B": (B, (n, n_u)), "C": (C, (n_y, n)), "D": (D, (n_y, n_u)), "x0": (x0, (n,))}
-    for name, (x, shape) in wanted.items():
-        if x is not None and tuple(x.shape[-len(shape) :]) != shape:
-            axes = ", ".join(map(str, shape))
-            fix = f"A is {tuple(A.shape)}, {input_name} is {tuple(u.shape)}."
-            raise invalid(name, f"of shape (..., {axes})", f"shape {tuple(x.shape)}", fix)
+    for name, (shape, own) in wanted.items():
+        if shape is not None and shape[-len(own) :] != own:
+            axes = ", ".join(map(str, own))
+            fix = f"A is {A}, {input_name} is {u}."
+            raise invalid(name, f"of shape (..., {axes})", f"shape {shape}", fix)

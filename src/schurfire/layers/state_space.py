@@ -346,7 +346,7 @@ class _Given:
 
 
 def _tensor(variable: keras.Variable) -> Array:
-    return keras.ops.convert_to_tensor(variable)
+    return keras_namespace().convert_to_tensor(variable)
 
 
 def _numpy(tensor: Array) -> np.ndarray:

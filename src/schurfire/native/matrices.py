@@ -1,6 +1,7 @@
 """What the library does with stacks of square matrices (R, n, n): it judges their powers and orthogonalises them."""
 
 import ctypes
+import functools
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -89,12 +90,25 @@ def _view(A: Strided) -> View:
 
 
 def _call(name: str, dtype: str, fields: list, values: tuple) -> None:
-    structure = type(name, (ctypes.Structure,), {"_fields_": (*fields, ("flags", ctypes.c_void_p))})(*values)
-    function = getattr(require_library(), f"schurfire_{name}_{'f32' if dtype == 'float32' else 'f64'}")
-    function.restype, function.argtypes = ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64)
-    fault = function(ctypes.addressof(structure), os.cpu_count() or 1)
+    structure = _structure(name, tuple(fields))(*values)
+    function, threads = _function(name, dtype)
+    fault = function(ctypes.addressof(structure), threads)
     if fault is not None:
         raise InvalidInputError(f"Expected matrices that the library can take: {fault.decode()}.")
+
+
+@functools.cache
+def _structure(name: str, fields: tuple) -> type[ctypes.Structure]:
+    """Made once: making a class takes longer than the library takes for a small matrix."""
+    return type(name, (ctypes.Structure,), {"_fields_": (*fields, ("flags", ctypes.c_void_p))})
+
+
+@functools.cache
+def _function(name: str, dtype: str) -> tuple[Any, int]:
+    """The function, and how many threads it may use: counting processors opens a file, 5 to 28 us each time."""
+    function = getattr(require_library(), f"schurfire_{name}_{'f32' if dtype == 'float32' else 'f64'}")
+    function.restype, function.argtypes = ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64)
+    return function, os.cpu_count() or 1
 
 
 def _compiled(name: str, A: Array, results: Any, output_layouts: list, attributes: dict[str, Any]) -> Any:

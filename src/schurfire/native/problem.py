@@ -36,7 +36,9 @@ _ARGUMENTS = ("A", "B", "C", "D", "u", "x0", "x", "y", "x_end", "y_bar", "x_end_
 _GRADIENTS = ("A_bar", "B_bar", "C_bar", "D_bar", "u_bar", "x0_bar")
 
 
-class _Problem(ctypes.Structure):
+class Problem(ctypes.Structure):
+    """The library's description of one computation; see ``problem.hpp``."""
+
     _fields_ = (
         *((name, ctypes.c_int64) for name in _SIZES),
         ("form", ctypes.c_int32),
@@ -65,13 +67,14 @@ def _call(name: str, dtype: str, form: str, arrays: dict[str, Strided | None]) -
     suffix = {"float32": "f32", "float64": "f64"}[dtype]
     function = getattr(require_library(), f"schurfire_{name}_{suffix}")
     function.restype, function.argtypes = ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64)
-    problem = _problem(form, arrays)
+    problem = problem_of(form, arrays)
     fault = function(ctypes.addressof(problem), os.cpu_count() or 1)
     if fault is not None:
         raise InvalidInputError(f"Expected a problem that the native recurrence can compute: {fault.decode()}.")
 
 
-def _problem(form: str, arrays: dict[str, Strided | None]) -> _Problem:
+def problem_of(form: str, arrays: dict[str, Strided | None]) -> Problem:
+    """The description, with all shapes checked against each other."""
     A, u, C = arrays["A"], arrays["u"], arrays.get("C")
     if A is None or u is None:
         raise InvalidInputError("Expected A and u to be given, received None.")
@@ -97,7 +100,7 @@ def _problem(form: str, arrays: dict[str, Strided | None]) -> _Problem:
             if array.shape != expected and not is_shared:
                 raise InvalidInputError(f"Expected {key} to be of shape {expected}, received shape {array.shape}.")
             views[key] = _view(array, is_vector=key in VECTORS)
-    return _Problem(**sizes, form=FORMS[form], **views)
+    return Problem(**sizes, form=FORMS[form], **views)
 
 
 def _view(array: Strided, is_vector: bool) -> View:

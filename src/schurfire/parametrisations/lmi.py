@@ -91,6 +91,8 @@ class Lmi(Parametrisation):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a nearly singular equation: whether P is of use shows below
                 P = scipy.linalg.solve_discrete_lyapunov(F, identity)
+            # A depends on the direction of S alone: entries of W of about (2 n)^(-1/2) move as fast as those of others.
+            P = P * n / np.trace(P)
             S = np.block([[P, F @ P], [P @ F.T, P]]) - self.epsilon * np.eye(2 * n)
             W = np.linalg.cholesky((S + S.T) / 2)
         except (np.linalg.LinAlgError, ValueError):
