@@ -321,8 +321,18 @@ def test_lists_become_arrays_and_bad_inputs_keep_their_name():
         linear_recurrence(np.eye(2), np.ones((4, 3)))
 
 
+def test_sizes_of_zero():
+    """The library takes none but that of time; everything else does."""
+    A, C = 0.5 * np.eye(2), np.ones((1, 2))
+    for u, B in ((np.zeros((5, 0)), np.zeros((2, 0))), (np.zeros((0, 5, 1)), np.ones((2, 1)))):
+        y, x_end = state_space_response(A, B, C, None, u)
+        assert y.shape == (*u.shape[:-1], 1)
+        assert x_end.shape == (*u.shape[:-2], 2)
+        assert not y.any()
+
+
 def test_native_where_it_is_not(monkeypatch):
-    monkeypatch.setattr(recurrence, "_native_is_available", lambda _: False)
+    monkeypatch.setattr(recurrence, "is_available", lambda _: False)
     arrays = example((), ())
     with pytest.raises(InvalidInputError, match=r"received 'native'. Reinstall schurfire with a C\+\+ compiler"):
         state_space_response(*arrays, "native")
