@@ -71,7 +71,7 @@ def _recurrence() -> str:
         return f"native, {library.instruction_set()}"
     if library.library_path() is not None:
         return "pure: SCHURFIRE_NATIVE=0 is set"
-    return "pure, some 2 to 3 times slower: schurfire was installed without a C++ compiler"
+    return "pure, slower: schurfire was installed without a C++ compiler"
 
 
 def _blas() -> str:
